@@ -11,7 +11,12 @@
 //! ```
 //!
 //! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is
-//! watched from then on. So the watched hashes are soon those that few rows have.
+//! watched from then on. So the watched hashes are soon those that few rows have. (SAT solvers
+//! watch the literals of a clause in this way.)
+//!
+//! Example: the alternative `the AND zebra` watches `the` at first. The first row with `the` and
+//! without `zebra` is looked at for nothing. From then on `zebra` is watched, and rows without it
+//! are passed over.
 
 use super::{Condition, place_of};
 use crate::memory::List;
@@ -72,6 +77,14 @@ impl Alternatives {
 /// [`RangeTest::is_watched`] is asked about each of its hashes. Only the few rows that have such a
 /// hash are looked at: [`RangeTest::begin_row`], [`TestedRow::add`] for all hashes of the row, and
 /// [`TestedRow::may_match`].
+///
+/// Two things make this fast:
+///
+/// - A row that matches has at least one of the hashes that are *watched*. Most rows have none, and
+///   end after a look at a few bits (`WatchedHashes`).
+/// - The conditions have been rewritten: for each hash they name its place in a table of all
+///   hashes. The number of the last row that had the hash is noted at the same place. So whether
+///   the row that is tested has a hash takes one comparison.
 pub struct RowTest {
     /// A hash table of the hashes of all alternatives, 0 where a place is free. At most a quarter
     /// of its places are taken.
@@ -85,10 +98,8 @@ pub struct RowTest {
     alternatives: List<WatchedAlternative>,
     /// The numbers of the alternatives that the range may have.
     alternatives_in_range: List<u32>,
-    /// A bit for each hash that is watched: the one with the number that its highest bits are.
-    watched_bits: List<u64>,
-    /// By how many bits a hash is shifted to the right to get the number of its bit.
-    watched_shift: u32,
+    /// The hashes of which a row must have at least one to match an alternative of the range.
+    watched_hashes: WatchedHashes,
 }
 
 /// Compares the rows of a range with the alternatives that the range may have.
@@ -119,49 +130,78 @@ impl WatchedAlternative {
     }
 }
 
+/// A set of hashes, as a small bitmap. Hashes whose highest bits are equal share a bit, so a hash
+/// may seem to be in the set by mistake.
+struct WatchedHashes {
+    /// Its number of bits is a power of two. Each word has 64 of them.
+    bitmap: List<u64>,
+    /// By how many bits a hash is shifted to the right to get the number of its bit in the bitmap.
+    shift: u32,
+}
+
 /// The fewest bits for watched hashes: half a kilobyte, which no row test is too small for.
 const LEAST_WATCHED_BITS: usize = 1 << 12;
 /// Bits for watched hashes by alternative. Each alternative usually watches one hash, so one bit of
 /// sixteen is set, and one hash of sixteen that no alternative has looks as if it were watched.
 const WATCHED_BITS_OF_ALTERNATIVE: usize = 16;
 
+impl WatchedHashes {
+    /// Returns an empty set, with enough bits for what this number of alternatives watches.
+    fn for_alternatives(alternatives: usize) -> WatchedHashes {
+        let wanted_bits = alternatives * WATCHED_BITS_OF_ALTERNATIVE;
+        let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
+        WatchedHashes {
+            bitmap: List::zeroed(num_bits / u64::BITS as usize),
+            // Of 4,096 = 2^12 bits, the highest 12 bits of a hash choose one.
+            shift: u64::BITS - num_bits.ilog2(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bitmap.fill(0);
+    }
+
+    fn insert(&mut self, hash: u64) {
+        let bit = hash >> self.shift;
+        self.bitmap[bit as usize / 64] |= 1 << (bit % 64);
+    }
+
+    /// Returns whether the set may have this hash; `false` is always right.
+    #[inline(always)]
+    fn may_have(&self, hash: u64) -> bool {
+        let bit = hash >> self.shift;
+        self.bitmap[bit as usize / 64] >> (bit % 64) & 1 == 1
+    }
+}
+
 impl RowTest {
-    /// Prepares to test many rows: returns a test of whether a row has what one of these
-    /// alternatives requires. No range is begun: call [`RowTest::begin_range`] before the rows of
-    /// each range.
+    /// Prepares to test rows: returns a test of whether a row has what one of these alternatives
+    /// requires. Call [`RowTest::begin_range`] before the rows of each range.
     ///
-    /// Two things make tests fast:
-    ///
-    /// - All hashes that the alternatives mention are put into a hash table, and conditions refer
-    ///   to them by their places in it. `last_row[place]` is the number of the last row that had
-    ///   the hash at that place, so whether the present row has a hash takes one comparison.
-    /// - Before the hashes of a row are looked up in that table, most rows are ruled out by a small
-    ///   bitmap. Some hashes are *watched*: a row that matches must have at least one of them. The
-    ///   bitmap has a bit for each value of the highest bits of a hash, which is set if a watched
-    ///   hash begins with these. All bits are clear until a range begins.
+    /// The alternatives are conditions on hashes. In the test they are conditions on places in a
+    /// hash table, which has all of these hashes. If the hash 7F3A has place 5, `Has(7F3A)` becomes
+    /// `Has(5)`.
     pub fn new(alternatives: &Alternatives) -> RowTest {
         let hashes = table_of_hashes(alternatives);
-        let mut place_of_hash = |hash| find(&hashes, hash) as u64;
+        let mut place_in_table = |hash| find(&hashes, hash) as u64;
 
-        // The same conditions, with the place of each hash instead of the hash.
-        let required = alternatives.required.map(&mut place_of_hash);
-        let mut watched_alternatives = List::with_capacity(alternatives.choices.len());
+        let required_on_places = alternatives.required.map(&mut place_in_table);
+        let mut alternatives_on_places = List::with_capacity(alternatives.choices.len());
         for choice in &alternatives.choices {
-            let by_place = choice.map(&mut place_of_hash);
-            watched_alternatives.push(WatchedAlternative::of_condition(by_place));
+            let condition = choice.map(&mut place_in_table);
+            alternatives_on_places.push(WatchedAlternative::of_condition(condition));
         }
 
-        let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * watched_alternatives.len();
-        let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
         RowTest {
+            // No row has been tested. The first one gets number 1.
             last_row: List::zeroed(hashes.len()),
-            hashes,
             row: 0,
-            required,
-            alternatives: watched_alternatives,
+            hashes,
+            required: required_on_places,
+            alternatives: alternatives_on_places,
+            // Empty until a range begins.
             alternatives_in_range: List::new(),
-            watched_bits: List::zeroed(num_bits / u64::BITS as usize),
-            watched_shift: u64::BITS - num_bits.ilog2(),
+            watched_hashes: WatchedHashes::for_alternatives(alternatives.choices.len()),
         }
     }
 
@@ -181,13 +221,12 @@ impl RowTest {
     /// Different hashes may share a bit: then [`RangeTest::is_watched`] is true for some rows
     /// without need.
     fn set_watched_bits(&mut self) {
-        self.watched_bits.fill(0);
+        self.watched_hashes.clear();
         for &number in &self.alternatives_in_range {
             let alternative = &self.alternatives[number as usize];
             let watched_part = &alternative.parts[alternative.watched_part];
             watched_part.visit_necessary_hashes(&mut |place| {
-                let bit = self.hashes[place as usize] >> self.watched_shift;
-                self.watched_bits[bit as usize / 64] |= 1 << (bit % 64);
+                self.watched_hashes.insert(self.hashes[place as usize]);
             });
         }
     }
@@ -198,8 +237,7 @@ impl RangeTest<'_> {
     /// hash for which this is true.
     #[inline(always)]
     pub fn is_watched(&self, hash: u64) -> bool {
-        let bit = hash >> self.test.watched_shift;
-        self.test.watched_bits[bit as usize / 64] >> (bit % 64) & 1 == 1
+        self.test.watched_hashes.may_have(hash)
     }
 
     /// Begins with a row of the range, which has no hashes yet.
@@ -223,31 +261,34 @@ impl TestedRow<'_> {
     /// Returns whether the row may match: whether one of the range's alternatives holds for its
     /// hashes, and what all rows must have beside it. All hashes of the row must have been added.
     ///
-    /// If no alternative holds, this may change which rows come here. An alternative consists of
-    /// parts that must all hold. It *watches* one of them, and only rows with a hash of a watched
-    /// part come here. If a row meets the part that an alternative watches, but lacks another one,
-    /// the alternative watches that one from now on. In the course of time parts are watched that
-    /// few rows meet. (SAT solvers watch the literals of a clause in this way.)
+    /// An alternative consists of parts that must all hold. It *watches* one of them: a row comes
+    /// here only if it has a hash of a watched part. If the row meets the watched part but lacks
+    /// another one, the alternative watches that one from now on, since fewer rows may meet it.
     pub fn may_match(self) -> bool {
         let test = self.test;
         let last_row = &test.last_row;
         let row = test.row;
         let row_has = |place: u64| last_row[place as usize] == row;
 
-        let mut is_changed = false;
+        let mut watches_other_parts = false;
         for &number in &test.alternatives_in_range {
             let alternative = &mut test.alternatives[number as usize];
             let lacking_part = alternative.parts.iter().position(|part| !part.holds(&row_has));
             let Some(lacking_part) = lacking_part else {
-                // All parts of the alternative hold.
+                // All parts of the alternative hold. Alternatives before it may just have begun to
+                // watch other parts, whose bits are set later. The bits of their old parts are
+                // still right: a row that matches has all parts, so any of them can be watched.
                 return test.required.holds(&row_has);
             };
-            if alternative.parts[alternative.watched_part].holds(&row_has) {
+
+            // If the row lacks the watched part, that part already rules out most rows like it.
+            let watched_part = &alternative.parts[alternative.watched_part];
+            if watched_part.holds(&row_has) {
                 alternative.watched_part = lacking_part;
-                is_changed = true;
+                watches_other_parts = true;
             }
         }
-        if is_changed {
+        if watches_other_parts {
             test.set_watched_bits();
         }
         false

@@ -1,9 +1,10 @@
 //! The narrowest cut of a section: the fewest edges of which each path has one.
 //!
-//! By the theorem of Ford and Fulkerson there are as many edges in it as there are paths that share
-//! no edge. Such paths are found one after the other. Each new path may also go *back* along an
-//! edge of an earlier one, which then is on neither. When no further path can be found, the edges
-//! that lead out of the nodes that the last search could still reach are the cut.
+//! By the theorem of Ford and Fulkerson (*max-flow min-cut*) there are as many edges in it as there
+//! are paths that share no edge. Such paths are found one after the other, each by a breadth-first
+//! search (the algorithm of Edmonds and Karp). Each new path may also go *back* along an edge of an
+//! earlier one, which then is on neither. When no further path can be found, the edges that lead
+//! out of the nodes that the last search could still reach are the cut.
 
 use super::graph::Graph;
 use super::section::{NodeSet, Section, Sections};
@@ -12,9 +13,9 @@ use crate::memory::List;
 
 /// Searches for cuts of one graph.
 pub struct CutSearch {
-    /// By edge, on how many of the found paths it is.
+    /// By edge, on how many of the paths so far it is. (That is the *flow* along the edge.)
     paths_on: List<u32>,
-    /// Nodes that the last search for a path has reached.
+    /// The nodes that the last search for a path has reached.
     reached: NodeSet,
     /// By node that was reached, the step that led to it.
     step_to: List<SearchStep>,
@@ -57,8 +58,15 @@ impl CutSearch {
     /// Returns `None` if each cut has more than `most` edges, or if there is no cut, as some path
     /// has no edge that may be in one. `edges` must be all edges of the section.
     ///
-    /// By the theorem of Ford and Fulkerson, the smallest cut has as many edges as there are paths
-    /// that have no such edge in common. So these paths are searched for, one after the other.
+    /// The cut is found as a maximum flow (Ford and Fulkerson): the smallest cut has as many edges
+    /// as there are paths that share no edge that can be cut. So such paths are added, one by one,
+    /// until there is no further one. Example:
+    ///
+    /// ```text
+    /// first ─a→ 1 ─c→ last     One path is added: a, c. A second one gets from `first` to 1 by b,
+    ///   └───b───↑              but c is taken. It has reached `first` and 1, so the cut is c: the
+    ///                          only edge that leads out of these nodes.
+    /// ```
     pub fn narrowest_cut(
         &mut self,
         sections: &Sections,
@@ -67,27 +75,26 @@ impl CutSearch {
         most: usize,
         can_be_cut: impl Fn(usize) -> bool,
     ) -> Option<List<usize>> {
+        // No path is on any edge yet.
         for &edge in edges {
             self.paths_on[edge] = 0;
         }
 
-        // A cut has an edge of each path. So after `most` paths that share no edge, one more path
-        // shows that each cut has more than `most` edges. If no more path is found, the edges at
-        // which the search ended are the cut.
         for _ in 0..=most {
-            self.search_path(sections, section, &can_be_cut);
-            if !self.reached.contains(section.end) {
+            let has_found_path = self.search_path(sections, section, &can_be_cut);
+            if !has_found_path {
+                // The search has ended at the edges of the cut.
                 return Some(self.edges_out_of_reached(edges, sections.graph));
             }
             self.add_path(sections.graph, section);
         }
+        // `most` + 1 paths share no edge that can be cut, and a cut has an edge of each.
         None
     }
 
     /// Searches breadth first for one more path through a section, the part of the graph between
-    /// two nodes. Afterwards `self.reached` has the nodes to which such a path can get. If the last
-    /// node of the section is among them, there is a path, and `self.step_to` has its steps;
-    /// otherwise there is none.
+    /// two nodes. Returns whether there is one. Then `self.step_to` has its steps, for
+    /// [`CutSearch::add_path`]. Otherwise `self.reached` has the nodes to which a path can get.
     ///
     /// Paths must not share edges that can be cut: so a path goes along such an edge only if no
     /// earlier path is on it. It may also go *back* along an edge of an earlier path, which is
@@ -97,7 +104,7 @@ impl CutSearch {
         sections: &Sections,
         section: Section,
         can_be_cut: &impl Fn(usize) -> bool,
-    ) {
+    ) -> bool {
         let graph = sections.graph;
         self.reached.clear();
         self.reached.insert(section.start);
@@ -107,7 +114,7 @@ impl CutSearch {
             interrupt::check();
             next_to_follow += 1;
             if node == section.end {
-                return;
+                return true;
             }
             for &edge in &graph.outgoing[node] {
                 let is_free = self.paths_on[edge] == 0 || !can_be_cut(edge);
@@ -121,6 +128,7 @@ impl CutSearch {
                 }
             }
         }
+        false
     }
 
     /// Takes a step of the search: notes the node that it leads to as reached by this step, to be

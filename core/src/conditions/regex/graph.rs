@@ -290,46 +290,59 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Returns the number of a node in the graph, or of another node that can replace it. If the
-    /// graph has neither, the node is added to the graph, and to the end of `layer`, the nodes that
-    /// are followed next. A node is a state of the automaton and the last characters that were
-    /// read, which it *remembers*. `choices` says, for each of these characters, how many
-    /// characters the automaton could have read in its place.
+    /// Returns the number of a node in the graph, or that of another node that can replace it. If
+    /// the graph has neither, adds the node, or one that remembers nothing in its place.
     ///
-    /// A node can be replaced by one of the same state that remembers fewer of its last characters.
-    /// Windows that begin with the forgotten ones are then missed, so less is required, which is
-    /// never wrong. Of several such nodes, the one that remembers most is taken.
+    /// A node is a state of the automaton and the last characters that were read, which it
+    /// *remembers* as the beginning of later windows (characters that a text must have in a row). A
+    /// node that remembers fewer of them misses some windows. So less is required of a text, which
+    /// is never wrong.
+    ///
+    /// A new node is also added to the end of `layer`, the list of nodes whose moves are followed
+    /// next. It is stored there with its `choices`: how many characters could have been read in
+    /// place of each one that is remembered.
     fn find_or_add(
         &mut self,
         node: Node,
         choices: CharacterChoices,
         layer: &mut List<NumberedNode>,
     ) -> usize {
-        // `endings` begins with the shortest one.
-        let replacements = node.last.endings().map(|last| Node { state: node.state, last });
-        let known = replacements.filter_map(|replacement| self.node_numbers.get(&replacement));
-        if let Some(&number) = known.last() {
+        if let Some(number) = self.find_replacement(node) {
             return number;
         }
 
-        // All matches end in one node. And a state that has many nodes gets only one more, which
-        // remembers nothing and so replaces all nodes of the state that would come later.
-        let is_last = node.state == self.automaton.last;
-        let is_one_of_many = self.nodes_of_state[node.state] >= MOST_NODES_OF_STATE;
-        let added = if is_last || is_one_of_many {
+        // A node that remembers nothing replaces all later nodes of its state. So there is only one
+        // node after a match, and a state with many nodes gets only one more.
+        let is_after_match = node.state == self.automaton.last;
+        let state_has_many_nodes = self.nodes_of_state[node.state] >= MOST_NODES_OF_STATE;
+        let new_node = if is_after_match || state_has_many_nodes {
             Node::without_characters(node.state)
         } else {
             node
         };
 
         let number = self.graph.add_node();
-        self.node_numbers.insert(added, number);
-        self.nodes_of_state[added.state] += 1;
-        layer.push(NumberedNode { number, node: added, choices });
-        if is_last {
+        self.node_numbers.insert(new_node, number);
+        self.nodes_of_state[new_node.state] += 1;
+        layer.push(NumberedNode { number, node: new_node, choices });
+        if is_after_match {
             self.graph.end = Some(number);
         }
         number
+    }
+
+    /// Returns the number of the node in the graph that replaces a node: one of the same state that
+    /// remembers the same last characters, or else as many of them as possible. `None` if there is
+    /// none. Example: a node that remembers `abc` is replaced by one that remembers `abc`, `bc`,
+    /// `c` or nothing, the first of these that is in the graph.
+    fn find_replacement(&self, node: Node) -> Option<usize> {
+        for last in node.last.endings() {
+            let replacement = Node { state: node.state, last };
+            if let Some(&number) = self.node_numbers.get(&replacement) {
+                return Some(number);
+            }
+        }
+        None
     }
 }
 
@@ -362,10 +375,11 @@ impl LastCharacters {
         self.ending(length)
     }
 
-    /// Returns the endings of these characters, from the empty one to that of three characters.
+    /// Returns the endings of these characters, from the longest, of at most three characters, to
+    /// the empty one.
     fn endings(self) -> impl Iterator<Item = LastCharacters> {
         let longest = self.count().min(WEIGHT - 1);
-        (0..=longest).map(move |length| self.ending(length))
+        (0..=longest).rev().map(move |length| self.ending(length))
     }
 
     /// Returns the last `length` characters, of at most three.

@@ -64,8 +64,8 @@ pub fn requirement(graph: &Graph) -> Requirement {
     let mut search = RequirementSearch {
         sections,
         cut_search: CutSearch::for_graph(graph),
-        is_within_crossing: false,
-        // Only crossing paths take work that is counted: it is set where they begin.
+        // Only crossing paths take work that is limited.
+        has_work_limit: false,
         work_left: 0,
     };
     let requirement = search.requirement(outermost_section, outermost_depth);
@@ -76,9 +76,10 @@ pub fn requirement(graph: &Graph) -> Requirement {
 struct RequirementSearch<'g> {
     sections: Sections<'g>,
     cut_search: CutSearch,
-    /// Whether a section with crossing paths is being taken apart.
-    is_within_crossing: bool,
-    /// How many edges may still be looked at to take crossing paths apart.
+    /// Whether the search is within [`RequirementSearch::with_work_limit`]: it takes a section with
+    /// crossing paths apart.
+    has_work_limit: bool,
+    /// How many edges may still be looked at if there is a limit.
     work_left: usize,
 }
 
@@ -148,64 +149,73 @@ impl RequirementSearch<'_> {
         windows
     }
 
-    /// Returns what a text must contain to match a *section* whose paths cross. A section is a part
-    /// of the expression's graph, between two nodes, and a text takes one of the paths from one
-    /// node to the other. Paths *cross* if the section can't be divided any further: no node
-    /// between its ends is on all paths, nor do the paths fall into groups that have no node in
-    /// common.
+    /// Returns what a text must contain to match a *section*: a part of the expression's graph,
+    /// between two nodes, through which a text takes one of several paths. The paths must *cross*:
+    /// they can be divided neither into parts that follow each other nor into parts beside each
+    /// other.
     ///
-    /// What all paths have in common is then found by *cuts*: lists of edges of which each path has
-    /// at least one. `depth` is how many sections this one is nested in. There are two ways:
+    /// So the section is divided by *cuts* instead: lists of edges of which each path has at least
+    /// one. There are two ways:
     ///
-    /// - [`RequirementSearch::requirement_by_one_cut`] takes a single cut, and takes apart the
-    ///   sections before and behind each of its edges. It finds more, but its work may grow
-    ///   exponentially, as those sections may have crossing paths again. So the work is limited,
-    ///   for this section and all that are taken apart within it.
-    /// - [`RequirementSearch::requirement_by_several_cuts`] is the second way if the limit is
-    ///   reached, or if there is no cut. Of the sections before and behind an edge it finds only
-    ///   the edges that all paths have. So the result may require less than it could, which is
-    ///   never wrong: more texts meet it.
+    /// 1. By one cut. It finds more, but may take exponential work: the parts before and behind the
+    ///    cut may have crossing paths again, and then this function is called within itself. The
+    ///    outermost call sets a limit of work for all of them.
+    /// 2. By several cuts, if the first way finds no cut or reaches the limit. It may find less
+    ///    than all paths require. That is never wrong: more texts have what is required.
+    ///
+    /// `depth` is how many sections this one is nested in.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
-        if self.is_within_crossing {
-            // The limit is that of the outermost section with crossing paths. If less work is left
-            // than this section takes, or if it has no cut, nothing is required here, which is
-            // never wrong.
-            let requirement = self.requirement_by_one_cut(section, &edges, depth);
-            return requirement.unwrap_or_default();
+        let is_outermost_call = !self.has_work_limit;
+        if !is_outermost_call {
+            // If the first way fails within itself, nothing is required, which is never wrong.
+            let by_one_cut = self.requirement_by_one_cut(section, &edges, depth);
+            return by_one_cut.unwrap_or_default();
         }
 
-        self.is_within_crossing = true;
-        self.work_left = MOST_WORK;
-        let by_one_cut = self.requirement_by_one_cut(section, &edges, depth);
-        self.is_within_crossing = false;
+        let by_one_cut =
+            self.with_work_limit(|search| search.requirement_by_one_cut(section, &edges, depth));
         if let Some(requirement) = by_one_cut {
             return requirement;
         }
 
         // The first way may have moved nodes of the section to smaller sections.
         self.sections.put_back(section, &edges);
+        self.with_work_limit(|search| search.requirement_by_several_cuts(section, &edges))
+    }
+
+    /// Calls `find`, in which the search may look at up to [`MOST_WORK`] edges, and returns its
+    /// result.
+    fn with_work_limit<T>(&mut self, find: impl FnOnce(&mut Self) -> T) -> T {
+        self.has_work_limit = true;
         self.work_left = MOST_WORK;
-        self.requirement_by_several_cuts(section, &edges)
+        let found = find(self);
+        self.has_work_limit = false;
+        found
     }
 
     /// Returns what a text must contain to match a section, a part of the expression's graph
-    /// between two nodes: what it has whichever path it takes from one to the other.
+    /// between two nodes: what it contains whichever path it takes from one to the other.
     ///
-    /// The section is divided by a *cut*: a list of edges of which each path has at least one. So a
-    /// text takes one of these edges. Each gives an alternative: the *windows* of the edge (pieces
-    /// of text that an index can look up), and all that the parts of the section before and behind
-    /// the edge require. Only edges with windows are cut, and the shortest such list is taken.
+    /// The section is divided by its smallest *cut*: the fewest edges of which each path has at
+    /// least one. They are edges with *windows*, the pieces of text that an index can look up.
+    /// Example, with one letter as the window of each edge:
     ///
-    /// Example: if windows were letters, `(ab|cd)(ef|gh)` would have a cut of two edges: those of a
-    /// and c. So a text has *a and all that is required behind a*, or *c and all that is required
-    /// behind c*.
+    /// ```text
+    ///       ┌─a→ 1 ─c→ 3 ─g→┐        edges between: c from 1 to 3, d from 1 to 4,
+    /// start ┤       ╳       ├ end                   e from 2 to 3, f from 2 to 4
+    ///       └─b→ 2 ─f→ 4 ─h→┘
+    ///
+    /// cut           a, b
+    /// through a     a, and from 1 to the end: c and g, or d and h
+    /// through b     b, and from 2 to the end: e and g, or f and h
+    /// required      what is required through a, or what is required through b
+    /// ```
     ///
     /// `edges` must be all edges of the section, and `depth` is how many sections it is nested in.
     ///
-    /// Returns `None` if there is no cut of at most [`MOST_EDGES_OF_CUT`] edges, or if `work_left`
-    /// is used up: the parts before and behind an edge may have to be cut as well, and so on, and
-    /// each time the number of alternatives multiplies.
+    /// Returns `None` if there is no cut of at most [`MOST_EDGES_OF_CUT`] edges, or if the limit of
+    /// work is reached. Nodes of the section may be in smaller sections then.
     fn requirement_by_one_cut(
         &mut self,
         section: Section,
@@ -217,66 +227,110 @@ impl RequirementSearch<'_> {
         let cut = self.narrowest_cut(section, edges, has_windows)?;
 
         let mut alternatives = List::new();
-        for edge in cut {
-            let mut required = List::from([Requirement::of_windows(self.windows([edge]))]);
-            let before = self.sections.before(edge, section);
-            let behind = self.sections.behind(edge, section);
-            for part in [before, behind].into_iter().flatten() {
-                // Putting the nodes back, below, takes a look at each edge.
-                self.use_work(edges.len())?;
-                required.extend(self.requirement(part, depth + 1));
-                // Taking the part apart has moved nodes to smaller sections. The next part may have
-                // the same nodes, and needs them in this section.
-                self.sections.put_back(section, edges);
-            }
-            let alternative = Requirement::all_of(required);
+        for cut_edge in cut {
+            let alternative = self.requirement_through_edge(cut_edge, section, edges, depth)?;
+            // Each window will be looked up, which counts as looking at many edges.
             self.use_work(alternative.size() * WORK_OF_WINDOW)?;
             alternatives.push(alternative);
         }
         Some(Requirement::one_of(alternatives))
     }
 
+    /// Returns what a text must contain if its path through a section (a part of the expression's
+    /// graph between two nodes) has the edge `edge`: the windows of this edge, and what the parts
+    /// of the section before and behind it require.
+    ///
+    /// `edges` must be all edges of the section, and `depth` is how many sections it is nested in.
+    /// Returns `None` if the limit of work is reached.
+    fn requirement_through_edge(
+        &mut self,
+        edge: usize,
+        section: Section,
+        edges: &[usize],
+        depth: usize,
+    ) -> Option<Requirement> {
+        let mut required = List::from([Requirement::of_windows(self.windows([edge]))]);
+        let before = self.sections.before(edge, section);
+        let behind = self.sections.behind(edge, section);
+        for part in [before, behind].into_iter().flatten() {
+            // put_back looks at all edges.
+            self.use_work(edges.len())?;
+            if let Some(requirement) = self.requirement(part, depth + 1) {
+                required.push(requirement);
+            }
+            // Taking the part apart has moved nodes to smaller sections. The next part may have the
+            // same nodes, and needs them in this section.
+            self.sections.put_back(section, edges);
+        }
+        Some(Requirement::all_of(required))
+    }
+
     /// Returns part of what a text must contain to match a section, a part of the expression's
     /// graph between two nodes. Takes less work than
     /// [`requirement_by_one_cut`](Self::requirement_by_one_cut), and may find less.
     ///
-    /// Finds up to [`MOST_CUTS`] *cuts*. A cut is a list of edges of which each path through the
-    /// section has at least one, so a text takes one of them. Each of these edges gives an
-    /// alternative: the *windows* (pieces of a text) of all edges that are on every path through
-    /// it. So a text has what one of the alternatives requires, and that for each cut.
+    /// Finds up to [`MOST_CUTS`] *cuts*: lists of edges of which each path through the section has
+    /// at least one. A text must have what each of the cuts requires. Example, with one letter as
+    /// the *window* (the piece of text) of each edge:
     ///
-    /// Only edges with windows are cut, and none that an alternative of an earlier cut has taken
-    /// in: what it requires is mostly required already.
+    /// ```text
+    ///       ┌─a→ 1 ─c→ 3 ─g→┐        edges between: c from 1 to 3, d from 1 to 4,
+    /// start ┤       ╳       ├ end                   e from 2 to 3, f from 2 to 4
+    ///       └─b→ 2 ─f→ 4 ─h→┘
     ///
-    /// Stops early if `work_left` is used up: the cuts so far are required then. `edges` must be
-    /// all edges of the section.
+    /// cut a, b          a or b
+    /// cut g, h          g or h
+    /// cut c, d, e, f    a c g or a d h or b e g or b f h      all paths with c have a, c and g
+    /// ```
+    ///
+    /// Stops early when the limit of work is reached, and returns what the cuts so far require.
+    /// `edges` must be all edges of the section.
     fn requirement_by_several_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
-        let graph = self.sections.graph;
-        let mut is_taken_in: List<bool> = List::zeroed(graph.edges.len());
+        let mut is_used: List<bool> = List::zeroed(self.sections.graph.edges.len());
         let mut requirements = List::new();
-        'cuts: for _ in 0..MOST_CUTS {
-            let can_be_cut =
-                |edge: usize| !graph.edges[edge].windows.is_empty() && !is_taken_in[edge];
-            let Some(cut) = self.narrowest_cut(section, edges, can_be_cut) else {
+        for _ in 0..MOST_CUTS {
+            let Some(requirement) = self.requirement_by_next_cut(section, edges, &mut is_used)
+            else {
                 break;
             };
-
-            let mut alternatives = List::new();
-            for cut_edge in cut {
-                // The parts before and behind the edge are looked at.
-                if self.use_work(2 * edges.len()).is_none() {
-                    break 'cuts;
-                }
-                let unavoidable = self.edges_of_all_paths_through(cut_edge, section);
-                for &edge in &unavoidable {
-                    is_taken_in[edge] = true;
-                }
-                let windows = self.windows(unavoidable);
-                alternatives.push(Requirement::of_windows(windows));
-            }
-            requirements.push(Requirement::one_of(alternatives));
+            requirements.push(requirement);
         }
         Requirement::all_of(requirements)
+    }
+
+    /// Finds one more *cut* of a section: the fewest edges of which each path through the section
+    /// has at least one. Returns what a text must contain according to this cut. Its path has one
+    /// of these edges, so each of them gives an alternative: the windows (pieces of text) of all
+    /// edges that are on every path through this one.
+    ///
+    /// `is_used` says, for each edge of the graph, whether an alternative has its windows. Such
+    /// edges can't be in the cut: they would mostly lead to what earlier cuts require. The function
+    /// adds the edges of the new alternatives. `edges` must be all edges of the section.
+    ///
+    /// Returns `None` if there is no cut of at most [`MOST_EDGES_OF_CUT`] edges that have windows
+    /// and aren't used, or if the limit of work is reached.
+    fn requirement_by_next_cut(
+        &mut self,
+        section: Section,
+        edges: &[usize],
+        is_used: &mut [bool],
+    ) -> Option<Requirement> {
+        let graph = self.sections.graph;
+        let can_be_cut = |edge: usize| !graph.edges[edge].windows.is_empty() && !is_used[edge];
+        let cut = self.narrowest_cut(section, edges, can_be_cut)?;
+
+        let mut alternatives = List::new();
+        for cut_edge in cut {
+            // The parts before and behind the edge are looked at.
+            self.use_work(2 * edges.len())?;
+            let unavoidable_edges = self.edges_of_all_paths_through(cut_edge, section);
+            for &edge in &unavoidable_edges {
+                is_used[edge] = true;
+            }
+            let windows = self.windows(unavoidable_edges);
+            alternatives.push(Requirement::of_windows(windows));
+        }
+        Some(Requirement::one_of(alternatives))
     }
 
     /// Counts work, in edges that are looked at. Returns `None`, and counts nothing, if less than
@@ -288,7 +342,8 @@ impl RequirementSearch<'_> {
 
     /// Returns the edges that are on every path of a section through the edge `edge`, that one
     /// included. They are found in the two parts of the section, before and behind the edge: a
-    /// stretch between two nodes that all paths go through is such an edge if it consists of one.
+    /// *stretch*, between two nodes that all paths go through, is such an edge if it consists of
+    /// one.
     fn edges_of_all_paths_through(&mut self, edge: usize, section: Section) -> List<usize> {
         let before = self.sections.before(edge, section);
         let behind = self.sections.behind(edge, section);

@@ -65,8 +65,9 @@ struct Scratch {
     leading_to_end: NodeSet,
     /// By node, the node before it on a shortest path.
     node_before: List<usize>,
-    /// By node, its place on the path that is followed; stale for nodes that aren't on it.
-    place_on_path: List<usize>,
+    /// By node of the path that is examined, its index in this path. Other nodes may have an index
+    /// that is left from an earlier path.
+    index_on_path: List<usize>,
 }
 
 impl Scratch {
@@ -75,15 +76,26 @@ impl Scratch {
             reached: NodeSet::for_nodes(num_nodes),
             leading_to_end: NodeSet::for_nodes(num_nodes),
             node_before: List::zeroed(num_nodes),
-            place_on_path: List::zeroed(num_nodes),
+            index_on_path: List::zeroed(num_nodes),
         }
     }
 
-    /// Returns the place of a node on a path for which places have been noted; `None` if the node
-    /// isn't on it.
-    fn place_on(&self, path: &[usize], node: usize) -> Option<usize> {
-        let place = self.place_on_path[node];
-        (path.get(place) == Some(&node)).then_some(place)
+    /// Notes the index of each node of a path.
+    fn note_indexes(&mut self, path: &[usize]) {
+        for (index, &node) in path.iter().enumerate() {
+            self.index_on_path[node] = index;
+        }
+    }
+
+    /// Returns the index of a node in a path; `None` if the node isn't on the path. The path must
+    /// be the last one that was given to [`Scratch::note_indexes`].
+    ///
+    /// For example, node 7 has index 2 in the path 4, 9, 7, 1. Node 3 isn't on this path, but may
+    /// still have the noted index 2 from an earlier one. So the result is only trusted if the path
+    /// has the node there.
+    fn index_of(&self, node: usize, path: &[usize]) -> Option<usize> {
+        let noted_index = self.index_on_path[node];
+        if path.get(noted_index) == Some(&node) { Some(noted_index) } else { None }
     }
 }
 
@@ -135,57 +147,91 @@ impl<'g> Sections<'g> {
     /// follow one another: each stretch lies between two nodes that all paths of the section go
     /// through, next to each other. Returns `None` if the section has no path.
     ///
-    /// All paths go through a node if no detour leads from a node before it to one behind it. So
-    /// one path, the shortest, is followed from its start to its end. On the way, detours are
-    /// followed as well: edges that leave the path, until they lead back to it. A node that no
-    /// detour so far has passed is the end of a stretch.
+    /// One path, the shortest, goes through all stretches. So it is divided, from its start to its
+    /// end, at the nodes that no other path can avoid.
     pub fn stretches(&mut self, section: Section) -> Option<List<Stretch>> {
         let path = self.shortest_path(section)?;
-        self.find_nodes_leading_to_end(section);
-        self.scratch.reached.clear();
-        for (place, &node) in path.iter().enumerate() {
-            self.scratch.reached.insert(node);
-            self.scratch.place_on_path[node] = place;
-        }
+        self.prepare_for_detours(&path, section);
 
         let mut stretches = List::new();
-        let mut start = section.start;
-        let mut inner = List::new();
-        // The furthest place on the path to which an edge or a detour has led. Places are numbers
-        // of nodes on the path, from 0.
-        let mut furthest = 0;
-        for (place, &node) in path.iter().enumerate() {
-            if furthest > place {
-                // A detour leads around this node.
-                inner.push(node);
-            } else if place > 0 {
-                let stretch = Stretch {
-                    start,
-                    end: node,
-                    inner: std::mem::take(&mut inner),
-                    direct_edges: self.edges_between(start, node, section),
-                };
-                stretches.push(stretch);
-                start = node;
-            }
-
-            let place_reached = self.follow_detours(node, &path, section, &mut inner);
-            furthest = furthest.max(place_reached);
+        let mut start = 0;
+        while start + 1 < path.len() {
+            let mut inner = List::new();
+            let end = self.next_on_all_paths(start, &path, section, &mut inner);
+            stretches.push(Stretch {
+                start: path[start],
+                end: path[end],
+                inner,
+                direct_edges: self.edges_between(path[start], path[end], section),
+            });
+            start = end;
         }
         Some(stretches)
     }
 
-    /// Follows the ways that lead from one node of a path back to a later node of it: the edge to
-    /// the next node of the path, and *detours*, which go through nodes beside the path. Returns
-    /// how far along the path they lead: the greatest index in `path` of a node at which one of
-    /// them ends, or 0 if none comes back.
+    /// Returns the index in `path` of the next node behind the one with the index `start` that all
+    /// paths of a section go through. `path` is one of these paths, and `start` is not its end.
+    /// Nodes between the two, on the path and beside it, are appended to `inner`.
     ///
-    /// The path goes through `section`, a part of the graph between two nodes, and so must the
-    /// ways. Nodes beside the path that no earlier call has found are appended to `nodes_beside`.
+    /// All paths go through a node if no *detour* leads around it: edges that leave the path before
+    /// the node and come back behind it. So detours are followed from each node in turn, up to the
+    /// node at which the furthest of them has come back.
     ///
-    /// The caller must have prepared `self.scratch`: `reached` and `place_on_path` must have the
-    /// nodes of the path with their indices, and `leading_to_end` those nodes from which a path
-    /// leads to the end of the section.
+    /// ```text
+    /// path      S ─→ a ─→ b ─→ X ─→ E      detours   S ─→ c ─→ b      a ─→ d ─→ X
+    ///
+    /// from S    to b at the furthest, by c: a can be avoided
+    /// from a    to X at the furthest, by d: b can be avoided
+    /// from b    to X: nothing leads around X, which is the result. Inner nodes are c, a, d and b
+    /// ```
+    ///
+    /// The caller must have called [`Sections::prepare_for_detours`] for this path.
+    fn next_on_all_paths(
+        &mut self,
+        start: usize,
+        path: &[usize],
+        section: Section,
+        inner: &mut List<usize>,
+    ) -> usize {
+        let reached_from_start = self.follow_detours(path[start], path, section, inner);
+        // The path itself leads to the next node.
+        let mut furthest = reached_from_start.max(start + 1);
+
+        let mut next = start + 1;
+        while next < furthest {
+            inner.push(path[next]);
+            let reached_from_next = self.follow_detours(path[next], path, section, inner);
+            furthest = furthest.max(reached_from_next);
+            next += 1;
+        }
+        furthest
+    }
+
+    /// Prepares [`Sections::follow_detours`] for a path from the start of a section to its end.
+    fn prepare_for_detours(&mut self, path: &[usize], section: Section) {
+        self.find_nodes_leading_to_end(section);
+        self.scratch.note_indexes(path);
+        // No node beside the path has been found yet.
+        self.scratch.reached.clear();
+    }
+
+    /// Searches for *detours* from one node of a path: edges that leave the path at this node, go
+    /// through nodes beside the path, and come back to it. The edge to the next node of the path
+    /// counts, too. Returns how far the detours lead: the greatest index in `path` of a node at
+    /// which one comes back, or 0 if none does.
+    ///
+    /// ```text
+    /// path           S ─→ a ─→ b ─→ E        their indexes are 0, 1, 2 and 3
+    /// other edges    S ─→ c ─→ d ─→ b        c ─→ x, from which no edge leads on
+    ///
+    /// from S         back at a, by the edge of the path, and at b, by c and d: the result is 2
+    /// ```
+    ///
+    /// Appends the nodes beside the path that it finds to `nodes_beside`: here c and d. Nodes that
+    /// an earlier call for this path found aren't followed again.
+    ///
+    /// Only edges of `section` count, a part of the graph between two nodes, which are the ends of
+    /// the path. The caller must have called [`Sections::prepare_for_detours`] for the path.
     fn follow_detours(
         &mut self,
         node_on_path: usize,
@@ -203,9 +249,12 @@ impl<'g> Sections<'g> {
                 if is_dead_end || !self.has_edge(section, edge) {
                     continue;
                 }
-                if let Some(index) = self.scratch.place_on(path, next) {
+
+                if let Some(index) = self.scratch.index_of(next, path) {
+                    // The detour is back on the path.
                     furthest_index = furthest_index.max(index);
                 } else if self.scratch.reached.insert(next) {
+                    // It goes on through a node beside the path that is found for the first time.
                     nodes_beside.push(next);
                     to_follow.push(next);
                 }
@@ -329,31 +378,45 @@ impl<'g> Sections<'g> {
     /// all lead from the start of the stretch to its end, and have no other node in common. Edges
     /// that connect the two ends directly are in none.
     ///
+    /// A branch has inner nodes of the stretch that are *connected*: by edges in either direction,
+    /// directly or through other inner nodes. *Stray* nodes are in no branch. They are on no path
+    /// from the start to the end, only in circles, and would connect branches:
+    ///
+    /// ```text
+    /// S ─→ a ─→ b ─→ E      a ─→ x      branches   S … E by a and b; S … E by c
+    /// └──→ c ──────→ ┘      c ─→ x      stray      x, from which E is only reached through S
+    ///                       x ─→ S
+    /// ```
+    ///
     /// Each node is in one section at a time. So the branches take their nodes from the section in
     /// which the stretch was found, until these are [put back](Sections::put_back).
     pub fn branches(&mut self, stretch: &Stretch) -> List<Section> {
-        let all_inner = self.new_section(stretch);
-        for &node in &stretch.inner {
-            self.section_of[node] = all_inner.number;
-        }
-        let on_paths = self.nodes_on_paths(all_inner);
+        // A section with all inner nodes. Only the stray ones stay in it.
+        let stray = self.new_section(stretch);
+        self.move_nodes(&stretch.inner, stray);
+        let nodes_of_branches = self.nodes_on_paths(stray);
 
-        // Nodes that are on no path, only in circles, would connect branches. They stay behind in
-        // `all_inner`, and the others get another section.
-        let unassigned = self.new_section(stretch);
-        for &node in &on_paths {
-            self.section_of[node] = unassigned.number;
-        }
+        // A section with the nodes of all branches, from which each branch takes its own.
+        let undivided = self.new_section(stretch);
+        self.move_nodes(&nodes_of_branches, undivided);
 
         let mut branches = List::new();
-        for node in on_paths {
-            if self.section_of[node] == unassigned.number {
+        for node in nodes_of_branches {
+            // Nodes that are connected with an earlier one are in its branch already.
+            if self.section_of[node] == undivided.number {
                 let branch = self.new_section(stretch);
-                self.move_connected(node, unassigned, branch);
+                self.move_connected(node, undivided, branch);
                 branches.push(branch);
             }
         }
         branches
+    }
+
+    /// Moves nodes to a section from the ones in which they are.
+    fn move_nodes(&mut self, nodes: &[usize], section: Section) {
+        for &node in nodes {
+            self.section_of[node] = section.number;
+        }
     }
 
     /// Returns the nodes between a section's ends that are on a path from its first node to its
