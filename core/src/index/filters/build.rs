@@ -9,6 +9,7 @@
 use super::directory::Directory;
 use super::row_page::{RowPage, slots_per_row_page};
 use super::tile::{FilterGroup, Grid, Tile, slot_bits};
+use crate::error;
 use crate::filter::View;
 use crate::index::page::{ByteChange, PageSink, PageSize, RowId};
 use crate::interrupt;
@@ -74,9 +75,23 @@ impl PendingGroup {
 }
 
 impl PendingRowPage {
-    /// Sets the rows of a tile's slots, which are places for filters: the first slot gets the first
-    /// row, and so on. Slots without a row stay free.
-    fn set_rows(&mut self, tile: &Tile, rows: &[RowId]) {
+    /// Returns the first slot of the page that no tile has, where the next tile begins.
+    fn next_slot(&self) -> u16 {
+        self.address.slots
+    }
+
+    /// Returns whether the page has room for the slots of another tile of this width.
+    fn has_room_for(&self, width: u16) -> bool {
+        self.next_slot() + width <= slots_per_row_page(self.address.size)
+    }
+
+    /// Notes a tile whose slots are the next ones of the page, and the rows of these slots, which
+    /// are places for filters: the first slot gets the first row, and so on. Slots without a row
+    /// stay free.
+    fn note_tile(&mut self, tile: &Tile, rows: &[RowId]) {
+        // Tiles are numbered by their indices in Build::tiles.
+        self.tiles.push(tile.ordinal as usize);
+        self.address.group = tile.group;
         // Allocates the page if this is its first tile.
         self.bytes.resize(self.address.size.bytes(), 0);
         for (slot, row) in tile.slots().zip(rows) {
@@ -222,53 +237,55 @@ impl Build {
         Ok(())
     }
 
-    /// Returns for how many filters the next tile has places, if `filters` filters of a group are
-    /// left to be written. A tile has filters of one shape side by side: each of its pages has a
-    /// few neighbouring blocks of every filter. The fewer blocks of each filter a page has, the
-    /// more filters the tile has places for, and the more pages it needs.
+    /// Returns the width of the next tile of a group: how many *slots* it gets, each of which is
+    /// the place of one filter; at most [`Directory::widest`]. `filters` filters are left to be
+    /// written, at least one. Each page of the tile will have the same number of blocks of every
+    /// slot:
     ///
-    /// 1. A page gets as many blocks of each filter as fit if the tile takes all filters.
-    /// 2. If the filters fill less than three quarters of a page then, it gets one more block of
-    ///    each. So the tile has fewer places, and wastes less of its pages. The filters that are
-    ///    left need another tile, which costs each lookup a page more.
-    /// 3. The tile gets as many places as its pages have room for.
+    /// 1. as many blocks as fit if the tile has a slot for each filter;
+    /// 2. one more if the filters would fill less than three quarters of the page, unless it has
+    ///    all blocks of each filter already.
     ///
-    /// For example, a page has room for 127 blocks, and filters have 100 blocks. Of 50 filters, a
-    /// page has room for two blocks each (127 / 50). They fill 100 of the 127 places of blocks, so
-    /// the tile gets places for 63 filters (127 / 2). Of 90 filters, a page has room for one block
-    /// each. They fill 90 places of blocks, which is less than three quarters. So a page gets two
-    /// blocks of each filter, and the tile places for 63 filters again.
+    /// The tile gets as many slots as fit into its pages then. Filters without a slot need another
+    /// tile. Examples, where a page has room for 127 blocks:
+    ///
+    /// ```text
+    /// filters left       blocks of each slot in a page                          slots
+    /// 50 of 100 blocks   127 / 50 = 2, since the filters fill 100 of the 127    127 / 2 = 63
+    /// 90 of 100 blocks   127 / 90 = 1, but the filters would fill only 90: 2    127 / 2 = 63
+    /// 20 of 3 blocks     3, which are all, though the filters fill only 60      127 / 3 = 42
+    /// ```
     fn width_for(&self, group: &FilterGroup, filters: usize) -> u16 {
         let widest = self.directory.widest(group);
-        let blocks_per_filter = group.shape.blocks;
+        let blocks_per_slot = group.shape.blocks;
         // A tile without blocks has no pages, however wide it is.
-        if blocks_per_filter == 0 || filters >= usize::from(widest) {
+        if blocks_per_slot == 0 || filters >= usize::from(widest) {
             return widest;
         }
 
         let filters = filters as u64;
         let room_of_page = u64::from(group.blocks_per_page(self.directory.size));
-        let mut blocks_of_each = (room_of_page / filters).clamp(1, blocks_per_filter);
+        let mut blocks_of_each_slot = (room_of_page / filters).clamp(1, blocks_per_slot);
 
-        let fills_pages = filters * blocks_of_each >= room_of_page * 3 / 4;
-        // If a page has all blocks of its filters, more room for each would be of no use.
-        let has_whole_filters = blocks_of_each == blocks_per_filter;
-        if !fills_pages && !has_whole_filters {
-            blocks_of_each += 1;
+        let blocks_filled = filters * blocks_of_each_slot;
+        let wastes_pages = blocks_filled < room_of_page * 3 / 4;
+        let has_whole_filters = blocks_of_each_slot == blocks_per_slot;
+        if wastes_pages && !has_whole_filters {
+            blocks_of_each_slot += 1;
         }
 
-        let width = (room_of_page / blocks_of_each).max(1) as u16;
+        let width = (room_of_page / blocks_of_each_slot).max(1) as u16;
         width.min(widest)
     }
 
-    /// Writes a *tile*: neighbouring pages that have the bits of filters side by side. It gets
-    /// filters of one group that are kept in memory, from the one with index `first_filter` on, as
-    /// many as it has places for. Returns the index of the first filter after these. `group_index`
-    /// is the index of the group in [`Build::groups`].
+    /// Writes a *tile*: neighbouring pages that have the bits of filters side by side. They are
+    /// filters of one group that are kept in memory, from index `first_filter` on, as many as the
+    /// tile has places for. Returns the index of the first filter after these. `group_index` is the
+    /// index of the group in [`Build::groups`].
     ///
-    /// Which rows of the table the filters belong to is noted on the group's *row page*, which is
-    /// kept in memory. If it has fewer places left than the tile, it is written first, and a new
-    /// one begins.
+    /// The rows of the table that the filters belong to are noted on the group's *row page*, which
+    /// is kept in memory as well. If it lacks room for the tile, it is written, and a new one
+    /// begins.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -278,40 +295,46 @@ impl Build {
         group_index: usize,
         first_filter: usize,
     ) -> Result<usize, S::Error> {
-        let size = self.directory.size;
-        let pending = &self.groups[group_index];
-        let filters_kept = pending.rows.len();
-        let width = self.width_for(&pending.group, filters_kept - first_filter);
-        // The tile may have places for more filters, which stay free.
-        let end_filter = filters_kept.min(first_filter + usize::from(width));
-        let filters = first_filter..end_filter;
-
-        let places_used = pending.row_page.address.slots;
-        if places_used + width > slots_per_row_page(size) {
+        let kept = &self.groups[group_index];
+        let filters_left = kept.rows.len() - first_filter;
+        let width = self.width_for(&kept.group, filters_left);
+        if !kept.row_page.has_room_for(width) {
             self.write_row_page(sink, group_index)?;
         }
+        let tile = self.add_tile(group_index, width)?;
 
+        // The tile may have places for more filters, which stay free.
+        let num_filters = filters_left.min(usize::from(width));
+        let end_filter = first_filter + num_filters;
+        let filters = first_filter..end_filter;
+        let kept = &mut self.groups[group_index];
+        kept.row_page.note_tile(&tile, &kept.rows[filters.clone()]);
+        write_tile_pages(sink, self.directory.size, &tile, kept.bits_of(&filters))?;
+        Ok(end_filter)
+    }
+
+    /// Adds a tile of this width for filters of a group to [`Build::tiles`], and returns it. Its
+    /// pages are allocated, but not written. Its *slots*, the places for filters, are the next ones
+    /// of the group's row page, which must have room for them, and is not changed. `group_index` is
+    /// the index of the group in [`Build::groups`].
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if page numbers run out.
+    fn add_tile(&mut self, group_index: usize, width: u16) -> error::Result<Tile> {
         let group_number = self.number_of_group(group_index);
-        let pending = &mut self.groups[group_index];
-        let grid = Grid::new(size, &pending.group, width);
-        let tile_index = self.tiles.len();
+        let PendingGroup { group, row_page, .. } = &self.groups[group_index];
+        let grid = Grid::new(self.directory.size, group, width);
         let tile = Tile {
-            ordinal: tile_index as u32,
+            ordinal: self.tiles.len() as u32,
             group: group_number,
             width,
-            first_slot: pending.row_page.address.slots,
+            first_slot: row_page.next_slot(),
             // The row page gets its number when it is written.
             row_page: 0,
             first_page: self.directory.allocate(grid)?,
             grid,
         };
-
-        pending.row_page.address.group = group_number;
-        pending.row_page.set_rows(&tile, &pending.rows[filters.clone()]);
-        pending.row_page.tiles.push(tile_index);
         self.tiles.push(tile);
-        write_tile_pages(sink, size, &tile, pending.bits_of(&filters))?;
-        Ok(end_filter)
+        Ok(tile)
     }
 
     /// Returns the number by which the index knows a group, and gives it the next one if it has

@@ -93,30 +93,34 @@ impl Directory {
         Ok(SlotPlace { row_page: new_page, first_slot: 0 })
     }
 
-    /// Returns how many slots the next tile of a group gets, each of which is a place for one
-    /// filter, if the group has `slots` now.
+    /// Returns the width of the next tile of a group: how many *slots* it gets, each of which is
+    /// the place of one filter; at most [`Directory::widest`]. The group has `slots` slots now.
+    /// Each page of the tile will have the same number of blocks of every slot.
     ///
-    /// The tile adds a quarter to the slots, or doubles them if filters are small, up to the
-    /// greatest width. It is then widened as far as its pages have room for more slots.
+    /// Example: the group has 76 slots of 100 blocks each, and a page has room for 127 blocks.
     ///
-    /// For example, a group has 76 slots of 100 blocks each, and a page has room for 127 blocks.
-    /// A quarter is 19 slots. A page has room for 6 blocks of each of them (127 / 19), and for 6
-    /// blocks each of 21 slots (127 / 6). So the tile gets 21 slots.
+    /// 1. The tile adds at least a quarter to the slots: 76 / 4 = 19. (If filters are small, it
+    ///    doubles the slots.)
+    /// 2. With 19 slots, a page has room for 127 / 19 = 6 blocks of each.
+    /// 3. With 6 blocks of each slot, a page has room for 127 / 6 = 21 slots. So the tile gets 21.
     fn next_width(&self, group: &FilterGroup, slots: u64) -> u16 {
         let widest = self.widest(group);
-        let blocks = group.shape.blocks;
-        if blocks == 0 {
+        let blocks_per_slot = group.shape.blocks;
+        if blocks_per_slot == 0 {
             // A tile without blocks has no pages, however wide it is.
             return widest;
         }
 
-        let added_slots = if blocks <= SMALL_BLOCKS { slots } else { slots / 4 };
+        let is_small = blocks_per_slot <= SMALL_BLOCKS;
+        let added_slots = if is_small { slots } else { slots / 4 };
         let least_width = added_slots.clamp(1, widest.into());
 
-        let blocks_per_page = u64::from(group.blocks_per_page(self.size));
-        let blocks_per_slot_and_page = (blocks_per_page / least_width).clamp(1, blocks);
-        let full_width = blocks_per_page / blocks_per_slot_and_page;
-        full_width.min(widest.into()) as u16
+        // A page has no more blocks of a slot than the slot has.
+        let room_of_page = u64::from(group.blocks_per_page(self.size));
+        let blocks_of_each_slot = (room_of_page / least_width).clamp(1, blocks_per_slot);
+
+        let width = room_of_page / blocks_of_each_slot;
+        width.min(widest.into()) as u16
     }
 
     /// Adds a tile, whose slots and pages are allocated, to the directory. If the directory has no

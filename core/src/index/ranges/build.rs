@@ -77,73 +77,94 @@ fn targets(options: &Options, highest_level: Level) -> PerLevel<SlotTarget> {
     PerLevel::from_fn(|level| options.target(level.min(highest_level), highest_level, first_range))
 }
 
+/// Returns how many tiles of level 0 a table needs that has as many pages as the options say. Each
+/// has the Bloom filters of up to 128 ranges of the table.
+fn level_zero_tiles(options: &Options) -> u64 {
+    let ranges = options.ranges_of(options.table_pages);
+    ranges.div_ceil(MAX_WIDTH.into())
+}
+
 /// Returns how many levels an index needs whose table has as many pages as the options say.
 fn highest_level_of_new(options: &Options) -> Level {
     let ranges = options.ranges_of(options.table_pages);
-    let tiles = ranges.div_ceil(MAX_WIDTH.into());
     if ranges <= options.most_always_probed_slots(Level::Zero) {
         Level::Zero
-    } else if tiles <= options.most_always_probed_slots(Level::One) {
+    } else if level_zero_tiles(options) <= options.most_always_probed_slots(Level::One) {
         Level::One
     } else {
         Level::Two
     }
 }
 
+/// Returns how many Bloom filters a tile of level 1 gets in a new index with this highest level. A
+/// filter of level 1 is for a tile of level 0, and a filter of level 2 for a tile of level 1.
+///
+/// Tiles are as wide as possible if there is no level 2. Otherwise they are narrower, so that there
+/// are enough of them to use at least half of the 128 filters of a tile of level 2. For example, of
+/// 2,048 tiles of level 0 each 2,048 / 64 = 32 get a tile of level 1: there are 64 such tiles.
+fn width_of_level_one(options: &Options, highest_level: Level) -> Width {
+    match highest_level {
+        Level::Zero | Level::One => Width::MAX,
+        Level::Two => Width::within(level_zero_tiles(options) / SLOTS_OF_LEVEL_TWO),
+    }
+}
+
+/// Returns the directory of a new index with this highest level. The tiles of each lower level,
+/// from the first one on, will have a filter of all of their keys in the level above.
+fn empty_directory(options: Options, highest_level: Level) -> Directory {
+    let mut directory = Directory::empty(options);
+    for level in [Level::Zero, Level::One] {
+        if level < highest_level {
+            let first_tile = 0;
+            directory.first_with_slot_above[level] = Some(first_tile);
+        }
+    }
+    directory
+}
+
 impl Build {
     /// Begins to build an index over ranges of a table's pages. The caller must have checked that
     /// these options are possible.
     ///
-    /// Until filters are written, the build keeps in memory what they are made of:
+    /// The index gets one to three levels of Bloom filters, by the number of pages that the options
+    /// say. Each level keeps in memory what its filters are made of, until they are written:
     ///
-    /// - the distinct hashes of up to 128 ranges, of 8 bytes each, for filters of level 0;
-    /// - for filters of level 1, each of which has the keys of 128 ranges, about `most_hashes`
-    ///   hashes of 8 bytes at most, or bits instead if there are more keys;
-    /// - if the table is large, bits for filters of level 2. They may take as much memory as level
-    ///   1, but eight filters are kept in any case.
+    /// ```text
+    ///           a filter for each              kept in memory
+    /// level 0   range of the table             hashes of the keys of up to 128 ranges
+    /// level 1   128 ranges, a tile of level 0  about `most_hashes` hashes; bits if there are more
+    /// level 2   tile of level 1                bits of as many bytes, but of 8 filters at least
+    /// ```
+    ///
+    /// A hash has 8 bytes. If the table turns out to be larger, levels are added later.
     pub fn new(options: Options, most_hashes: usize) -> Build {
-        let ranges = options.ranges_of(options.table_pages);
-        let level_zero_tiles = ranges.div_ceil(MAX_WIDTH.into());
         let highest_level = highest_level_of_new(&options);
+        let targets = targets(&options, highest_level);
 
-        // Level 1 has a filter for each tile of level 0, and level 2 one for each tile of level 1.
-        // If there is a level 2, tiles of level 1 are narrow, so that enough of them use the
-        // filters of a tile of level 2.
-        let level_one_width = match highest_level {
-            Level::Zero | Level::One => Width::MAX,
-            Level::Two => Width::within(level_zero_tiles / SLOTS_OF_LEVEL_TWO),
-        };
-
-        // The build begins with level 0 only. `add_levels` adds those that the table needs by its
-        // present size, and later those that it needs if it turns out to be larger. It replaces
-        // these targets.
-        let targets = targets(&options, Level::Zero);
-        let level_one_plan = LevelPlan {
+        let level_one = LevelPlan {
             level: Level::One,
-            width: level_one_width,
+            width: width_of_level_one(&options, highest_level),
             target: targets[Level::One],
             size: options.size,
         };
-        let level_two_plan = LevelPlan {
+        let level_two = LevelPlan {
             level: Level::Two,
             width: Width::MAX,
             target: targets[Level::Two],
             size: options.size,
         };
 
-        // Level 2 keeps words of 64 bits, which are as large as hashes.
+        // Bits are kept as words of 64 bits, which take 8 bytes as hashes do.
         let most_words = most_hashes;
-        let mut build = Build {
-            directory: Directory::empty(options),
-            highest_level: Level::Zero,
+        Build {
+            directory: empty_directory(options, highest_level),
+            highest_level,
             target: targets[Level::Zero],
             gathered: GatheredRanges::default(),
-            level_one: PendingLevelOne::new(level_one_plan, most_hashes),
-            level_two: PendingLevelTwo::new(level_two_plan, most_words),
+            level_one: PendingLevelOne::new(level_one, most_hashes),
+            level_two: PendingLevelTwo::new(level_two, most_words),
             mean_keys_per_range: None,
-        };
-        build.add_levels(highest_level);
-        build
+        }
     }
 
     /// Adds levels to the index until `highest_level` is its highest one; does nothing if it
@@ -311,14 +332,18 @@ impl Build {
         Ok(())
     }
 
-    /// Adds the keys of a tile of level 0, which was just written, to filters of levels 1 and 2
-    /// that are kept in memory, and writes those filters that fill a tile. `gathered` has the keys
-    /// of the tile, range by range.
+    /// Adds the keys of a tile of level 0, which was just written, to the levels above. `gathered`
+    /// has these keys. A tile is some neighbouring pages with Bloom filters:
     ///
-    /// A tile of level 0 has a Bloom filter for each of up to 128 ranges of the table. On level 1
-    /// it gets one more filter, of all of its keys, so that a lookup can skip the tile: a *slot* of
-    /// level 1. A slot of level 2 in turn has the keys of a whole tile of level 1. If such a tile
-    /// has 32 slots, a slot of level 2 has the keys of 32 tiles of level 0.
+    /// ```text
+    /// a tile of level 0    has a filter for each of up to 128 ranges of the table
+    ///           level 1    has a filter for each of some tiles of level 0, with all keys of that tile
+    ///           level 2    has a filter for each of some tiles of level 1, with all keys of that tile
+    /// ```
+    ///
+    /// So the keys become a new filter of level 1. If there is a level 2, they are also added to
+    /// its newest filter. Filters are kept in memory until there are enough for a tile. When a tile
+    /// of level 1 is written, the newest filter of level 2 has all of its keys, and is complete.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -329,20 +354,23 @@ impl Build {
     ) -> Result<(), S::Error> {
         let ranges = gathered.count() as f64;
         let hashes = gathered.into_distinct();
-        // The last tile of the table may have fewer ranges than the others. Its filters above must
-        // have room for the keys of the ranges that are appended later.
-        let keys_if_full = hashes.len() as f64 * f64::from(MAX_WIDTH) / ranges;
+        // The last tile of the table may have fewer than 128 ranges. The filters above it need room
+        // for the ranges that are appended later: if 32 ranges have 3,000 keys, for 12,000 keys.
+        let keys_so_far = hashes.len() as f64;
+        let keys_if_full = keys_so_far * f64::from(MAX_WIDTH) / ranges;
 
-        // All slots of a tile have the same size. If the size of the slots that are kept would be
-        // too small for the new slot, these are written, and the new slot begins another tile.
+        // All filters of a tile have the same size. If that of the kept filters is too small for
+        // the new one, these are written, and the new one begins another tile.
         if self.level_one.needs_other_tile(keys_if_full) {
             self.write_level_one(sink, Input::MoreFollows)?;
         }
 
         if self.highest_level == Level::Two {
-            let level_zero_tiles_per_slot = f64::from(self.level_one.plan.width.columns());
-            let expected_keys_of_slot = keys_if_full * level_zero_tiles_per_slot;
-            self.level_two.add_to_open_slot(expected_keys_of_slot, &hashes);
+            // A filter of level 2 gets the keys of as many tiles of level 0 as a tile of level 1
+            // has filters.
+            let tiles_per_filter = f64::from(self.level_one.plan.width.columns());
+            let expected_keys = keys_if_full * tiles_per_filter;
+            self.level_two.add_to_open_slot(expected_keys, &hashes);
         }
 
         self.level_one.add_slot(hashes, keys_if_full);
@@ -370,14 +398,17 @@ impl Build {
         Ok(())
     }
 
-    /// Keeps a filter of level 2 in memory for each of the `new_tiles` tiles of level 1 that were
-    /// just written: a filter of all keys of the tile. Filters that fill a tile of level 2, or take
-    /// too much memory, are written.
+    /// Gives each tile of level 1 that was just written its filter of level 2, which has all keys of
+    /// the tile. There are `new_tiles` such tiles, mostly one. The filters are kept in memory until
+    /// they fill a tile of level 2, or take too much memory; then they are written.
     ///
-    /// Mostly one tile of level 1 was written, and the keys of its filters were added to one filter
-    /// of level 2 before. If several tiles were written instead, that filter has the keys of all of
-    /// them. Each tile then gets a copy of it: the copies report more keys than their tiles have,
-    /// but they miss none.
+    /// While level 1 was kept in memory, its keys were also added to one filter of level 2. Usually
+    /// it was then written as one tile, whose filter this is. But if it was written as several
+    /// tiles, each of them gets a copy of the filter, since keys can't be taken out. A copy reports
+    /// more keys than its tile has, but misses none.
+    ///
+    /// Example: level 1 had 24 filters. As a tile has 8, 16, 32, 64 or 128, they were written as
+    /// tiles of 16 and 8. One filter of level 2 has the keys of all 24, and both tiles get a copy.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -394,10 +425,23 @@ impl Build {
             self.level_two.add_slot(filter.bits.copy(), filter.keys);
         }
 
-        // All filters of a tile have the same number of blocks of bits. The next filter probably
-        // has as many keys as this one. If they need more blocks, it must begin another tile: the
-        // kept filters are written, and the next one decides its number of blocks by its own keys.
-        if self.level_two.needs_other_tile(filter.keys) {
+        // The next filter probably has as many keys as this one.
+        self.enlarge_level_two_if_needed(sink, filter.keys)
+    }
+
+    /// Makes the next filters of level 2 larger, if those that are kept in memory are too small for
+    /// `keys` keys: such a filter would report too many keys that it doesn't have. As all filters
+    /// of a tile have one size, the kept ones are written first. The next filter decides the size
+    /// of its tile by its own keys.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
+    /// a page can't be written.
+    fn enlarge_level_two_if_needed<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        keys: f64,
+    ) -> Result<(), S::Error> {
+        if self.level_two.needs_other_tile(keys) {
             self.write_level_two(sink, Input::MoreFollows)?;
             self.level_two.forget_blocks();
         }
@@ -489,9 +533,15 @@ impl Build {
         width: Width,
         input: Input,
     ) -> Result<(), S::Error> {
+        let keys_so_far: List<f64> = ranges
+            .clone()
+            .map(|range| gathered.hashes_of(range).len() as f64)
+            .collect();
+        self.update_mean_keys(&keys_so_far, input);
+
         // The tile is sized for the keys that its ranges will have when they are full.
-        let expected_keys = self.update_expected_keys(gathered, ranges.clone(), input);
-        let filled = self.divide_columns(width, expected_keys);
+        let keys_when_full = self.keys_when_full(keys_so_far, input);
+        let filled = self.divide_columns(width, keys_when_full);
         let complete = complete_columns(&filled.keys_per_column);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &complete);
 
@@ -507,34 +557,41 @@ impl Build {
         self.write_tile(sink, shape, &columns, filled.slot_columns)
     }
 
-    /// Updates `self.mean_keys_per_range`, the mean number of keys of a full range, by some ranges
-    /// of the table, and returns how many keys each of these ranges will have when its heap pages
-    /// are full.
+    /// Sets `self.mean_keys_per_range`, the mean number of keys of a full range of the table, to
+    /// the mean of some neighbouring ranges. `keys_per_range` has the number of keys of each.
     ///
-    /// All ranges are full, except for the last one of the table, which is the last one here if
-    /// `input` has ended. That one is expected to get as many keys as a full range has on average,
-    /// unless it has more already. `gathered` has the keys of ranges, and `ranges` says which of
-    /// them are meant, counted from the first one in `gathered`.
-    fn update_expected_keys(
-        &mut self,
-        gathered: &GatheredRanges,
-        ranges: Range<usize>,
-        input: Input,
-    ) -> List<f64> {
-        let mut expected_keys: List<f64> =
-            ranges.map(|range| gathered.hashes_of(range).len() as f64).collect();
-        // The last range of the table still grows. It is left out of the mean, and gets its place
-        // in the list back below.
-        let keys_of_growing_range = if input == Input::Ended { expected_keys.pop() } else { None };
+    /// The last range of the table doesn't count, since it isn't full yet: that is the last one of
+    /// these if no more ranges follow (`Input::Ended`). Nor do ranges with far fewer keys than most
+    /// ([`complete_columns`]). If no range is left, the mean stays as it is.
+    fn update_mean_keys(&mut self, keys_per_range: &[f64], input: Input) {
+        let full_ranges = match input {
+            Input::MoreFollows => keys_per_range.len(),
+            Input::Ended => keys_per_range.len().saturating_sub(1),
+        };
+        let keys_of_full_ranges = complete_columns(&keys_per_range[..full_ranges]);
+        if let Some(mean_keys) = mean(&keys_of_full_ranges) {
+            self.mean_keys_per_range = Some(mean_keys);
+        }
+    }
 
-        let mean_of_these = mean(&complete_columns(&expected_keys));
-        self.mean_keys_per_range = mean_of_these.or(self.mean_keys_per_range);
-        if let Some(keys_so_far) = keys_of_growing_range {
+    /// Returns how many keys each of some neighbouring ranges of the table will have when its heap
+    /// pages are full. `keys_per_range` has how many keys each of them has now.
+    ///
+    /// All ranges are full already, except for the last one of the table, which is the last one of
+    /// these if no more ranges follow (`Input::Ended`). That one is expected to get as many keys as
+    /// a full range has on average, unless it has more already.
+    ///
+    /// Example: a full range has 500 keys on average. The last three ranges of the table have 480,
+    /// 510 and 20 keys now. When they are full, they will have 480, 510 and 500.
+    fn keys_when_full(&self, mut keys_per_range: List<f64>, input: Input) -> List<f64> {
+        if input == Input::Ended
+            && let Some(keys_of_last_range) = keys_per_range.last_mut()
+        {
             let assumed_by_options = f64::from(self.directory.options.keys_per_range);
             let keys_of_full_range = self.mean_keys_per_range.unwrap_or(assumed_by_options);
-            expected_keys.push(keys_of_full_range.max(keys_so_far));
+            *keys_of_last_range = keys_of_full_range.max(*keys_of_last_range);
         }
-        expected_keys
+        keys_per_range
     }
 
     /// Divides the columns of a new tile of level 0, each of which is a Bloom filter, among ranges

@@ -93,15 +93,23 @@ impl BitCounts {
 }
 
 /// Returns how many bits are set in each column of a table of bits. `rows` has the rows one after
-/// the other, each of `row_bytes` bytes, with a bit for each column.
+/// the other, each of `row_bytes` bytes. The first byte of a row has the bits of columns 0 to 7,
+/// column 0 in its lowest bit; the second byte has columns 8 to 15, and so on.
 ///
-/// The eight columns of a byte are counted at once: a number of 64 bits is eight counters of one
-/// byte, and each row adds 0 or 1 to each of them.
+/// The eight columns of a byte are counted at once, in one number of 64 bits: each of its eight
+/// bytes is a counter, to which a row adds 0 or 1. The first column has the highest byte:
+///
+/// ```text
+/// byte of row 0     0b0000_0101    columns 0 and 2     0x01_00_01_00_00_00_00_00
+/// byte of row 1     0b0000_0001    column 0            0x01_00_00_00_00_00_00_00
+/// their sum                                            0x02_00_01_00_00_00_00_00
+/// ```
 fn ones_per_column(rows: &[u8], row_bytes: usize) -> [u16; MAX_WIDTH as usize] {
     let mut ones = [0u16; MAX_WIDTH as usize];
-    // More rows might overflow a counter of one byte.
+    // A counter of one byte counts up to 255 rows. Then the counters are added to `ones`.
     let most_rows_at_once = usize::from(u8::MAX);
     for some_rows in rows.chunks(most_rows_at_once * row_bytes) {
+        // Eight counters for each byte of a row.
         let mut counters = [0u64; MAX_WIDTH as usize / 8];
         for row in some_rows.chunks_exact(row_bytes) {
             for (eight_counters, &byte) in counters.iter_mut().zip(row) {
@@ -111,17 +119,24 @@ fn ones_per_column(rows: &[u8], row_bytes: usize) -> [u16; MAX_WIDTH as usize] {
 
         let (ones_of_bytes, _) = ones.as_chunks_mut::<8>();
         for (ones_of_byte, eight_counters) in ones_of_bytes.iter_mut().zip(counters) {
-            // The counter of the lowest bit is the highest byte.
-            for (ones_of_bit, count) in ones_of_byte.iter_mut().zip(eight_counters.to_be_bytes()) {
-                *ones_of_bit += u16::from(count);
-            }
+            add_counters(ones_of_byte, eight_counters);
         }
     }
     ones
 }
 
-/// Returns a number whose eight bytes are the bits of `byte`, each 0 or 1: the highest byte of it
-/// is the lowest bit.
+/// Adds eight counters, which are the bytes of a number, to the counts of eight columns. The
+/// highest byte belongs to the first column.
+#[inline(always)]
+fn add_counters(ones: &mut [u16; 8], eight_counters: u64) {
+    let from_highest_byte = eight_counters.to_be_bytes();
+    for (ones_of_column, counter) in ones.iter_mut().zip(from_highest_byte) {
+        *ones_of_column += u16::from(counter);
+    }
+}
+
+/// Returns a number whose eight bytes are the bits of `byte`, each 0 or 1. The lowest bit becomes
+/// the highest byte: 0b0000_0101 becomes 0x01_00_01_00_00_00_00_00.
 ///
 /// The multiplication makes eight copies of the byte, each nine bits further to the left than the
 /// one before. So bit 8i + 7 of the product is bit 7 - i of the byte.

@@ -44,7 +44,7 @@ use super::rate::{self, SlotTarget, complete_columns};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use super::tile::TileAddress;
 use crate::error::{self, Error};
-use crate::index::chain::Growth;
+use crate::index::chain::{Growth, PageImage};
 use crate::index::page::{Pages, RowId};
 use crate::memory::List;
 
@@ -102,12 +102,19 @@ struct NewTilesAbove {
     level_one: TileShape,
     /// A tile of level 2, if the tile of level 1 needs a slot and there is none free.
     level_two: Option<TileShape>,
-    /// The highest level that has bits of the keys of these tiles.
-    highest_level: Level,
 }
 
-/// Where a new tile gets its *slot*: a Bloom filter with all keys of the tile, in a tile of the level
-/// above. A lookup reads the tile only if this filter may have the key.
+/// What the next tile of level 0 has above it.
+struct LevelsAbove {
+    /// The highest level that will have bits of the keys of the tile: level 0 if it gets no slot
+    /// above.
+    highest_level: Level,
+    /// The tiles that must be added to these levels first; `None` if none are needed.
+    new_tiles: Option<NewTilesAbove>,
+}
+
+/// Where a new tile gets its *slot*: a Bloom filter with all keys of the tile, in a tile of the
+/// level above. A lookup reads the tile only if this filter may have the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SlotAbove {
     /// The tile gets none, since it is one of the first of its level. Every lookup reads it.
@@ -129,21 +136,45 @@ struct NextTile<'k> {
     expected_keys: f64,
 }
 
+impl NewTiles {
+    /// Makes the planned tiles small, since they are for pages of the table that hardly have rows:
+    /// tiles of levels 0 and 1 get at most a tenth as many pages as the part of the table that they
+    /// stand for. A range is `pages_per_range` pages of the table.
+    fn make_small(&mut self, pages_per_range: u32) {
+        let pages_per_range = u64::from(pages_per_range);
+        // A tile of level 0 has a slot for each range, and a tile of level 1 has a slot for each
+        // tile of level 0.
+        limit_to_tenth(&mut self.level_zero, pages_per_range);
+        if let Some(above) = &mut self.above {
+            let pages_per_tile = u64::from(MAX_WIDTH) * pages_per_range;
+            limit_to_tenth(&mut above.level_one, pages_per_tile);
+        }
+    }
+}
+
 /// Limits the pages of a tile to a tenth of the pages of the table that it stands for, but leaves
-/// it one page at least. Rows have skipped these pages of the table, and each slot of the tile
-/// stands for `skipped_pages_per_slot` of them. For example, a tile of 128 slots that stand for one
-/// page each gets at most 12 pages.
-fn limit_to_tenth_of_skipped(tile: &mut TileShape, skipped_pages_per_slot: u64) {
-    let table_pages = u64::from(tile.slots()) * skipped_pages_per_slot;
+/// it at least one. Each slot of the tile stands for `table_pages_per_slot` pages of the table. For
+/// example, a tile of 128 slots that stand for one page each gets at most 12 pages.
+fn limit_to_tenth(tile: &mut TileShape, table_pages_per_slot: u64) {
+    let table_pages = u64::from(tile.slots()) * table_pages_per_slot;
     let most_pages = (table_pages / SKIPPED_PAGES_PER_PAGE).max(1);
     tile.pages = u64::from(tile.pages).min(most_pages) as u32;
 }
 
 impl Directory {
-    /// Adds tiles, which have the filters of neighbouring ranges of the table, so that new rows can
-    /// be indexed: returns a copy of the directory with tiles for the ranges up to this one. As a
-    /// tile may need a slot in level 1, fewer tiles are added if level 1 has fewer free slots; call
-    /// it again until the range has a tile.
+    /// Adds tiles, so that rows of this range of the table can be indexed. A *tile* has the Bloom
+    /// filters of up to 128 neighbouring ranges. Returns a copy of the directory (which says where
+    /// tiles are) with new tiles behind the last one.
+    ///
+    /// One call may add fewer tiles than are missing. Call it again, on its result, until the range
+    /// has a tile:
+    ///
+    /// - The first tiles are added one at a time, since each may be wider than the one before.
+    ///   (If the index has level 0 only, this holds for all tiles.)
+    /// - Later tiles are equal, so several may be added at once. But each needs a *slot above*: a
+    ///   filter with all of its keys, in a tile of level 1, by which lookups can skip the tile. If
+    ///   20 tiles are missing and level 1 has 5 free slots, 5 are added. If level 1 has none, it
+    ///   gets a new tile first.
     ///
     /// `seen_keys` returns the [`Directory::keys_in_last_tile`] of a level, by which new tiles are
     /// sized. The directory must be current, and the caller must hold the exclusive lock of the
@@ -157,74 +188,91 @@ impl Directory {
         mut seen_keys: impl FnMut(Level) -> Result<List<f64>, E>,
     ) -> Result<Growth<Directory>, E> {
         let new_tiles = self.plan_tiles(&mut seen_keys)?;
-        let missing_ranges = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
-        let tiles = if new_tiles.needs_slots_above {
-            missing_ranges.div_ceil(new_tiles.level_zero.slots().into())
+
+        let wanted_ranges = u64::from(range) + 1;
+        let missing_ranges = wanted_ranges.saturating_sub(self.end_slot(Level::Zero));
+        let missing_tiles = missing_ranges.div_ceil(new_tiles.level_zero.slots().into());
+
+        // `with_tiles` adds fewer if level 1 has fewer free slots.
+        let most_tiles = if new_tiles.needs_slots_above {
+            // A tile is added even if the range has one already.
+            missing_tiles.max(1)
         } else {
-            // Tiles differ in width until they have slots above, so the next one is planned anew.
             1
         };
-        Ok(self.with_tiles(tiles, new_tiles)?)
+        Ok(self.with_tiles(most_tiles, new_tiles)?)
     }
 
-    /// Adds small tiles for pages of the table that rows have skipped. A row is to be added to page
-    /// `row_page` of the table, far behind the pages that the index has filters for. The pages
-    /// between them will hardly get keys, so [`Directory::grow`] would spend tiles of full size on
-    /// them for nothing. (A *tile* has the filters of up to 128 neighbouring ranges of the table.)
+    /// Adds small tiles for pages of the table that have been skipped: a row is to be added to page
+    /// `row_page`, far behind all pages that have a tile. (A *tile* has the Bloom filters of up to
+    /// 128 neighbouring ranges of the table.) Pages between them will hardly get rows, so tiles of
+    /// full size, as [`Directory::grow`] makes, would waste space.
     ///
-    /// Returns a copy of the directory with the small tiles, or `None` if fewer pages were skipped
-    /// than one tile stands for. Call it until it returns `None`, as one call may add only some of
-    /// the tiles. Then [`Directory::grow`] adds the tile of the row.
+    /// Returns a copy of the directory with one or more small tiles, or `None` if too few pages are
+    /// left for one. Call it again, on its result, until it returns `None`; then call `grow` for
+    /// the range of the row.
     ///
-    /// A small tile has at most a tenth as many pages as it stands for. The skipped pages are one
-    /// range each, even if the pages before them are split among several ranges.
+    /// Example: ranges are single pages, and the pages before 12,936 have tiles. A row is to be
+    /// added to page 142,000.
     ///
     /// ```text
-    /// pages of the table    |  with tiles  |  skipped: whole, small tiles  |  1,024 pages  | row
+    /// pages 12,936 to 140,935     1,000 small tiles of 128 pages each, by one call or several
+    /// pages 140,936 to 140,975    fewer than a tile: left to grow
+    /// pages 140,976 to 142,000    the row and the 1,024 pages before it: left to grow
     /// ```
     ///
-    /// `seen_keys`, the lock and errors are as for [`Directory::grow`].
+    /// Each skipped page is in one range only, even if the pages before are split among several
+    /// ranges each. `seen_keys`, the lock and errors are as for `grow`.
     pub fn grow_over_skipped<E: From<Error>>(
         &self,
         row_page: u32,
         mut seen_keys: impl FnMut(Level) -> Result<List<f64>, E>,
     ) -> Result<Option<Growth<Directory>>, E> {
-        let mut grown = self.clone();
-        if self.options.split.is_some_and(|split| split.is_open()) {
-            grown.make_new_pages_whole();
-        }
-
-        // Pages near the row may get rows soon, so they aren't skipped.
-        let end_page = row_page.saturating_sub(PAGES_FILLED_TOGETHER);
-        let end_range = grown.options.range_of(RowId { page: end_page, line: 1 });
-        let skipped_ranges = u64::from(end_range).saturating_sub(self.end_slot(Level::Zero));
+        // A *whole* page is in one range only.
+        let directory = self.with_new_pages_whole();
+        let skipped_ranges = directory.skipped_ranges(row_page);
         if skipped_ranges == 0 {
             return Ok(None);
         }
 
-        let mut new_tiles = grown.plan_tiles(&mut seen_keys)?;
+        let mut new_tiles = directory.plan_tiles(&mut seen_keys)?;
+        // Ranges at the end that don't fill a tile are left to `grow`.
         let skipped_tiles = skipped_ranges / u64::from(new_tiles.level_zero.slots());
         if skipped_tiles == 0 {
             return Ok(None);
         }
+        new_tiles.make_small(directory.options.pages_per_range);
 
-        // A slot of level 0 is a range; a slot of level 1 is a tile of up to 128 ranges.
-        let pages_per_range = u64::from(grown.options.pages_per_range);
-        limit_to_tenth_of_skipped(&mut new_tiles.level_zero, pages_per_range);
-        if let Some(above) = &mut new_tiles.above {
-            let pages_per_tile = pages_per_range * u64::from(MAX_WIDTH);
-            limit_to_tenth_of_skipped(&mut above.level_one, pages_per_tile);
+        // If the tile after the first one may be wider, the next call plans it anew.
+        let most_tiles =
+            if directory.later_tiles_are_equal(&new_tiles) { skipped_tiles } else { 1 };
+        Ok(Some(directory.with_tiles(most_tiles, new_tiles)?))
+    }
+
+    /// Returns a copy of the directory in which each page of the table that has no tile yet is
+    /// *whole*: it belongs to one range, even if pages before it are split among several ranges.
+    fn with_new_pages_whole(&self) -> Directory {
+        let mut directory = self.clone();
+        let new_pages_are_split = self.options.split.is_some_and(|split| split.is_open());
+        if new_pages_are_split {
+            directory.make_new_pages_whole();
         }
+        directory
+    }
 
-        // Several tiles are added at once if each would be planned like the first one.
-        let tiles = if self.has_last_plan(&new_tiles) { skipped_tiles } else { 1 };
-        Ok(Some(grown.with_tiles(tiles, new_tiles)?))
+    /// Returns how many ranges of the table are *skipped* if a row is added to page `row_page`:
+    /// those that have no tile yet, and are more than 1,024 pages before the row.
+    fn skipped_ranges(&self, row_page: u32) -> u64 {
+        // Pages near the row may get rows soon.
+        let end_page = row_page.saturating_sub(PAGES_FILLED_TOGETHER);
+        let end_range = self.options.range_of(RowId { page: end_page, line: 1 });
+        u64::from(end_range).saturating_sub(self.end_slot(Level::Zero))
     }
 
     /// Returns whether all later tiles of level 0 would be planned as the one in `new_tiles`, so
     /// that several can be added by this plan. Otherwise a later tile may be wider, or may be the
     /// first one that needs a filter in level 1.
-    fn has_last_plan(&self, new_tiles: &NewTiles) -> bool {
+    fn later_tiles_are_equal(&self, new_tiles: &NewTiles) -> bool {
         if self.options.is_flat {
             // No tile ever needs a filter above, and tiles become wider up to the greatest width.
             new_tiles.level_zero.width == Width::MAX
@@ -234,17 +282,20 @@ impl Directory {
         }
     }
 
-    /// Plans the next tile of level 0, which has the Bloom filters of neighbouring ranges of the
-    /// table, and a tile of level 1, and of level 2, if it needs them. Returns their shapes. Nothing
-    /// is added yet.
+    /// Plans the next tile of level 0, and the tiles of levels 1 and 2 that must be added with it.
+    /// Returns their shapes: how many Bloom filters each has, and how many pages. Nothing is added
+    /// yet.
     ///
-    /// The new tile gets a slot in level 1, unless it is one of the first: [`SlotAbove`] says where.
-    /// If the slot is in a new tile of level 1, that one may need a slot in level 2 in turn.
+    /// A tile of level 0 has the filters of neighbouring ranges of the table. Unless it is one of
+    /// the first tiles, it also gets a *slot* in a tile of level 1: a filter of all of its keys.
+    ///
+    /// Example: the last tile ends with range 391, and its filters have 400 keys each. The new tile
+    /// has filters of 128 ranges, up to 519. Only tiles that end before range 512 need no slot, so
+    /// it needs one. Level 1 has no tile yet, so one is planned. Each of its filters gets room for
+    /// 128 · 400 = 51,200 keys.
     ///
     /// `seen_keys` returns for a level how many keys each filter of its last tile has, and nothing
-    /// if the level has no tile. New tiles are sized by these.
-    ///
-    /// Fails if `seen_keys` does.
+    /// if the level has no tile. Fails if `seen_keys` does.
     fn plan_tiles<E: From<Error>>(
         &self,
         seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
@@ -254,39 +305,54 @@ impl Directory {
         let filters_per_range = self.options.columns_per_slot(Level::Zero, first_range);
         let end_range = first_range + u64::from(width.slots(filters_per_range));
 
+        let is_among_first = end_range <= self.options.most_always_probed_slots(Level::Zero);
+        let slot_above = self.slot_above_next_tile(Level::Zero, is_among_first);
+
         // Without a tile to learn from, the options say how many keys a range is expected to have.
         let seen_keys_of_zero = seen_keys(Level::Zero)?;
         let keys_per_filter = rate::mean(&seen_keys_of_zero).unwrap_or_else(|| {
             f64::from(self.options.keys_per_range) / f64::from(filters_per_range)
         });
 
-        let is_among_first = end_range <= self.options.most_always_probed_slots(Level::Zero);
-        let slot_above = self.slot_above_next_tile(Level::Zero, is_among_first);
+        let keys_per_tile = keys_per_filter * f64::from(MAX_WIDTH);
+        let above = self.plan_levels_above(slot_above, seen_keys, keys_per_tile)?;
 
         // A lookup of an absent key reads a range only if the filters of all levels report the key.
         // So level 0 may have a higher rate if the keys of the new tile are on higher levels, too.
-        let (highest_level, above) = match slot_above {
-            SlotAbove::NotNeeded => (Level::Zero, None),
-            SlotAbove::InLastTile => {
-                let next_tile = self.tile_count(Level::Zero);
-                (self.highest_level_of_tile(next_tile), None)
-            }
-            SlotAbove::InNewTile => {
-                let keys_per_tile = keys_per_filter * f64::from(MAX_WIDTH);
-                let new_tiles_above = self.plan_tiles_above(seen_keys, keys_per_tile)?;
-                (new_tiles_above.highest_level, Some(new_tiles_above))
-            }
-        };
-
+        let target = self.options.target(Level::Zero, above.highest_level, first_range);
         let level_zero = self.shape_of_next(NextTile {
             level: Level::Zero,
             width,
-            target: self.options.target(Level::Zero, highest_level, first_range),
+            target,
             seen_keys: &seen_keys_of_zero,
             expected_keys: keys_per_filter,
         });
         let needs_slots_above = slot_above != SlotAbove::NotNeeded;
-        Ok(NewTiles { level_zero, needs_slots_above, above })
+        Ok(NewTiles { level_zero, needs_slots_above, above: above.new_tiles })
+    }
+
+    /// Returns which levels above level 0 will have bits of the keys of the next tile of level 0,
+    /// and plans the tiles that must be added to these levels first.
+    ///
+    /// `slot_above` says where the tile gets its *slot*, a filter of all of its keys on level 1.
+    /// The slot is expected to have `keys_per_tile` keys. `seen_keys` is as for
+    /// [`Directory::plan_tiles`]. Fails if it does.
+    fn plan_levels_above<E: From<Error>>(
+        &self,
+        slot_above: SlotAbove,
+        seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
+        keys_per_tile: f64,
+    ) -> Result<LevelsAbove, E> {
+        match slot_above {
+            SlotAbove::NotNeeded => Ok(LevelsAbove { highest_level: Level::Zero, new_tiles: None }),
+            SlotAbove::InLastTile => {
+                // The slot exists already, and so does one on level 2 if it is needed.
+                let next_tile = self.tile_count(Level::Zero);
+                let highest_level = self.highest_level_of_tile(next_tile);
+                Ok(LevelsAbove { highest_level, new_tiles: None })
+            }
+            SlotAbove::InNewTile => self.plan_tiles_above(seen_keys, keys_per_tile),
+        }
     }
 
     /// Returns where the next tile of a level gets its slot. It gets none if it is among the first
@@ -307,7 +373,8 @@ impl Directory {
 
     /// Plans a tile of level 1, for a new tile of level 0 that needs a slot when no tile of level 1
     /// has a free one. Plans a tile of level 2, too, if the tile of level 1 needs a slot there and
-    /// none is free. Returns their shapes. Nothing is added yet.
+    /// none is free. Returns their shapes, with the highest level that has a slot for them. Nothing
+    /// is added yet.
     ///
     /// `keys_per_level_zero_tile` is how many keys a filter of the new tile is expected to have,
     /// which is all keys of one tile of level 0; a key counts once in every range that has it. If
@@ -318,7 +385,7 @@ impl Directory {
         &self,
         seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
         keys_per_level_zero_tile: f64,
-    ) -> Result<NewTilesAbove, E> {
+    ) -> Result<LevelsAbove, E> {
         let filters_before = self.filters_of_level_one();
         let is_among_first = width_of_always_probed_level_one(filters_before).is_some();
         let slot_above = self.slot_above_next_tile(Level::One, is_among_first);
@@ -340,11 +407,13 @@ impl Directory {
 
         let level_two = if slot_above == SlotAbove::InNewTile {
             let keys_per_filter = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_level_zero_tile);
-            Some(self.plan_level_two(seen_keys, width, keys_per_filter)?)
+            let seen_keys_of_two = seen_keys(Level::Two)?;
+            Some(self.plan_level_two(width, keys_per_filter, &seen_keys_of_two))
         } else {
             None
         };
-        Ok(NewTilesAbove { level_one, level_two, highest_level })
+        let new_tiles = Some(NewTilesAbove { level_one, level_two });
+        Ok(LevelsAbove { highest_level, new_tiles })
     }
 
     /// Returns how many filters the tiles of level 1 have together, of which some may have no keys
@@ -384,55 +453,52 @@ impl Directory {
             .unwrap_or_else(|| Width::within(slots_before / SLOTS_PER_NEW_SLOT))
     }
 
-    /// Plans the next tile of level 2: returns its shape, which is how many Bloom filters it has
-    /// and how many pages they need.
+    /// Plans the next tile of level 2: returns how many Bloom filters it has, and how many pages.
+    /// Each filter will have all keys of one tile of level 1. These tiles are still to come, and
+    /// will have `width_below` filters each, of about `keys_per_filter_below` keys. Each of their
+    /// filters in turn will have all keys of one tile of level 0.
     ///
-    /// A filter of level 2 has all keys of one tile of level 1. So the shape depends on the tiles
-    /// of level 1 that are still to come, and will be below the new tile: each of them will have
-    /// `width_below` filters, with about `keys_per_filter_below` keys in each. (A filter of level 1
-    /// in turn has all keys of one tile of level 0.)
+    /// Example: level 1 has 1,024 filters now. Its next tiles have 128 filters, of 50,000 keys
+    /// each.
     ///
-    /// `seen_keys` returns how many keys each filter of a level's last tile has. If there is a tile
-    /// of level 2, the new one is sized by what it has, and otherwise by what is expected of the
-    /// tiles below.
-    ///
-    /// Fails if `seen_keys` does.
-    fn plan_level_two<E: From<Error>>(
+    /// 1. The tile gets a filter for each tile of level 1 that is needed to double that level:
+    ///    1,024 / 128 = 8 filters.
+    /// 2. It will have the keys of 8 · 128 = 1,024 tiles of level 0. It must keep the false
+    ///    positive rate that is promised for the last range of the table in these.
+    /// 3. `seen_keys` says that the filters of the last tile of level 2 have 3,000,000 keys each.
+    ///    Each of them is for a tile of only 64 filters, so a new filter gets room for twice as
+    ///    many keys: 6,000,000. Without a tile of level 2 (`seen_keys` is empty then), it would get
+    ///    room for 128 · 50,000 = 6,400,000 keys.
+    fn plan_level_two(
         &self,
-        seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
         width_below: Width,
         keys_per_filter_below: f64,
-    ) -> Result<TileShape, E> {
-        // The new tile has its full size from the start, so it must fit the size of the index. It
-        // is made for tiles of level 1 that double that level: then few tiles of level 2 are ever
-        // needed.
+        seen_keys: &[f64],
+    ) -> TileShape {
+        // A tile has its full size from the start, so it must not be too large for the index. If it
+        // doubles the level below, few tiles of level 2 are ever needed.
         let filters_per_tile_below = width_below.columns();
         let new_tiles_below = self.filters_of_level_one() / u64::from(filters_per_tile_below);
         let width = Width::within(new_tiles_below);
 
-        // The new tiles of level 1 may be wider than those below the last tile of level 2. If these
-        // have 32 filters and the new ones 128, a filter of the new tile gets four times the keys
-        // that were seen.
-        let keys_ratio = match self.width_below_last_of_level_two() {
-            Some(width_before) => {
-                f64::from(filters_per_tile_below) / f64::from(width_before.columns())
-            }
-            None => 1.0,
-        };
-        let mut keys_per_filter = seen_keys(Level::Two)?;
-        for keys in &mut keys_per_filter {
-            *keys *= keys_ratio;
-        }
-
         let level_zero_tiles = u64::from(width.columns()) * u64::from(filters_per_tile_below);
         let last_range = self.last_range_below(level_zero_tiles);
-        Ok(self.shape_of_next(NextTile {
+        let highest_level = Level::Two;
+        let target = self.options.target(Level::Two, highest_level, last_range);
+
+        let last_width_below = self.width_below_last_of_level_two().unwrap_or(width_below);
+        let times_as_many_keys =
+            f64::from(filters_per_tile_below) / f64::from(last_width_below.columns());
+        let likely_keys: List<f64> =
+            seen_keys.iter().map(|keys| keys * times_as_many_keys).collect();
+
+        self.shape_of_next(NextTile {
             level: Level::Two,
             width,
-            target: self.options.target(Level::Two, Level::Two, last_range),
-            seen_keys: &keys_per_filter,
+            target,
+            seen_keys: &likely_keys,
             expected_keys: keys_per_filter_below * f64::from(filters_per_tile_below),
-        }))
+        })
     }
 
     /// Returns the width of the tiles of level 1 that are the slots of the last tile of level 2;
@@ -443,47 +509,67 @@ impl Directory {
         Some(first_below.shape.width)
     }
 
-    /// Returns a copy of the directory, which says where the tiles of the index are, with new
-    /// tiles: those of levels 1 and 2 that are in `new_tiles`, and then up to `most_tiles` tiles of
-    /// level 0, but at least one.
+    /// Returns a copy of the directory, which says where the tiles of the index are, with new tiles
+    /// of the shapes in `new_tiles`: first those of levels 2 and 1, if any, and then up to
+    /// `most_tiles` tiles of level 0. `most_tiles` must be at least 1.
     ///
-    /// If tiles of level 0 need a *slot* in level 1 (the place of a filter with all keys of the
-    /// tile), only as many are added as level 1 has free slots.
+    /// A *tile* has up to 128 *slots*, the places of its Bloom filters. Each tile of level 0, except
+    /// for the first ones of the index, needs a slot in level 1: a filter of all keys of the tile.
+    /// So no more are added than level 1 has free slots. For example, if 20 tiles are wanted, and
+    /// level 1 has just got a new tile of 8 slots, 8 are added.
     ///
-    /// The metapage stores a record for neighbouring tiles of one shape. If it may lack room for
-    /// the records of the new tiles, those that it has move to a new directory page. That page is
-    /// part of the result, and the caller must write it.
+    /// The result may have a directory page, which the caller must write: see
+    /// [`Directory::make_room_for_records`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
     fn with_tiles(&self, most_tiles: u64, new_tiles: NewTiles) -> error::Result<Growth<Directory>> {
         let mut grown = self.clone();
         grown.chain.change_generation();
+        let directory_page = grown.make_room_for_records()?;
 
-        // Each level may need one more record.
-        let most_records = self.runs_of_metapage().len() + Level::ALL.len();
-        let has_room = most_records <= most_runs_of_metapage(self.options.size);
-        let directory_page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
-
+        // Levels 2 and 1 come first, since the tiles of level 0 take slots of level 1.
         if new_tiles.needs_slots_above {
             grown.begin_slots_above(Level::Zero);
         }
-        // The highest level comes first, since tiles take slots of the new tiles above them.
         if let Some(above) = new_tiles.above {
-            if let Some(level_two) = above.level_two {
-                grown.begin_slots_above(Level::One);
-                grown.add_tiles(level_two, 1)?;
-            }
-            grown.add_tiles(above.level_one, 1)?;
+            grown.add_tiles_above(above)?;
         }
 
-        let tiles_with_room = if new_tiles.needs_slots_above {
-            grown.free_slots(Level::One)
+        let tiles = if new_tiles.needs_slots_above {
+            most_tiles.min(grown.free_slots(Level::One))
         } else {
-            u64::MAX
+            most_tiles
         };
-        let tiles = most_tiles.min(tiles_with_room).max(1);
         grown.add_tiles(new_tiles.level_zero, tiles as u32)?;
         Ok(Growth { directory: grown, page: directory_page })
+    }
+
+    /// Makes room in the metapage for the records of new tiles. A record is for a *run*, which is
+    /// neighbouring tiles of one shape, so the new tiles need at most one record on each level.
+    ///
+    /// If the metapage may lack room for these, all records that it has move to a new directory
+    /// page. Returns that page, which the caller must write, or else `None`.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages.
+    fn make_room_for_records(&mut self) -> error::Result<Option<PageImage>> {
+        let most_records = self.runs_of_metapage().len() + Level::ALL.len();
+        if most_records <= most_runs_of_metapage(self.options.size) {
+            return Ok(None);
+        }
+        let directory_page = self.move_runs_to_page()?;
+        Ok(Some(directory_page))
+    }
+
+    /// Adds a tile of level 1, and one of level 2 if `above` has its shape. Then the tile of level
+    /// 1 has a slot in that of level 2.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
+    fn add_tiles_above(&mut self, above: NewTilesAbove) -> error::Result<()> {
+        if let Some(level_two) = above.level_two {
+            self.begin_slots_above(Level::One);
+            self.add_tiles(level_two, 1)?;
+        }
+        self.add_tiles(above.level_one, 1)
     }
 
     /// Notes that the tiles of a level that are added from now on have slots in the level above.
@@ -504,18 +590,18 @@ impl Directory {
         }
     }
 
-    /// Returns how many keys each Bloom filter of a level's next tile should have room for, as
-    /// estimated from the bits of the last tile of the level. (A tile has up to 128 filters side by
-    /// side, its *columns*.) [`Directory::grow`] sizes the next tile by these numbers. The list is
-    /// empty if the level has no tile, or only filters that look incomplete.
+    /// Returns how many keys each Bloom filter of a level's next tile should have room for, by the
+    /// last tile of the level. (A tile has up to 128 filters side by side, its *columns*.) The list
+    /// is empty if the level has no tile, or only filters that look incomplete.
     ///
-    /// - Usually the next filters are expected to have as many keys as those of the last tile. The
-    ///   list has a number for each of these, except for those that don't look complete: their
-    ///   ranges of the table are still being filled.
-    /// - But from some page on, pages of the table may begin or cease to be split among several
-    ///   ranges. If the next tile begins there, each of its filters has the keys of a larger or
-    ///   smaller part of a page than before. Then the list has one number, an average: see
-    ///   [`Directory::keys_per_column_if_split`].
+    /// A new column is expected to have as many keys as the last ones. So the list has the number
+    /// of keys of each column of the last tile, estimated from its bits. Columns that look
+    /// incomplete, since their ranges of the table are still being filled, are left out.
+    ///
+    /// On level 0, the next pages of the table may have more or fewer columns than those before
+    /// them: whether a page is split among several ranges can change with each tile. Then the list
+    /// has one number, an average. For example, if a page with 600 keys had one column, and the
+    /// next pages have 20, the number is 600 / 20 = 30.
     ///
     /// Locks the pages of the tile that it reads, one at a time. The caller may hold the lock of
     /// the metapage, but no lock of a page of a tile.
@@ -531,27 +617,34 @@ impl Directory {
             return Ok(List::new());
         };
         let keys_per_column = Fill::read(pages, &last_tile, PAGES_READ)?.keys_per_column;
-        if level != Level::Zero {
-            // A filter of level 1 or 2 has the keys of a whole tile, however pages are split.
+
+        // A column of level 1 or 2 has the keys of a whole tile, however pages are split.
+        if level != Level::Zero || self.next_pages_are_split_as_in(&last_tile) {
             return Ok(complete_columns(&keys_per_column));
         }
+        let keys_of_tile = keys_per_column.iter().sum();
+        let columns_per_page = self.columns_per_next_page();
+        let keys_per_next_column =
+            self.keys_per_column_if_split(&last_tile, keys_of_tile, columns_per_page);
+        Ok(List::from([keys_per_next_column]))
+    }
 
-        let columns_per_page =
-            self.columns_per_page(last_tile.first_slot.into(), last_tile.shape.columns_per_slot);
+    /// Returns whether pages of the table will have as many columns (Bloom filters) in the next
+    /// tile of level 0 as they have in `last_tile`, the last one. The number changes where pages
+    /// begin or cease to be split among several ranges.
+    fn next_pages_are_split_as_in(&self, last_tile: &TileAddress) -> bool {
+        let first_range = last_tile.first_slot.into();
+        let columns_per_page = self.columns_per_page(first_range, last_tile.shape.columns_per_slot);
+        // May be compared exactly: equal numbers were computed in one way from whole numbers.
+        columns_per_page == self.columns_per_next_page()
+    }
+
+    /// Returns how many columns (Bloom filters) a page of the table will have in the next tile of
+    /// level 0: a fraction if a range has several pages.
+    fn columns_per_next_page(&self) -> f64 {
         let next_range = self.end_slot(Level::Zero);
-        let next_columns_per_page = self
-            .columns_per_page(next_range, self.options.columns_per_slot(Level::Zero, next_range));
-        // Both are computed alike from whole numbers, so they are equal to the last bit if pages
-        // are split as before.
-        let pages_are_split_as_before = columns_per_page == next_columns_per_page;
-        if pages_are_split_as_before {
-            Ok(complete_columns(&keys_per_column))
-        } else {
-            let keys_of_tile = keys_per_column.iter().sum();
-            let keys_per_next_column =
-                self.keys_per_column_if_split(&last_tile, keys_of_tile, next_columns_per_page);
-            Ok(List::from([keys_per_next_column]))
-        }
+        let columns_per_range = self.options.columns_per_slot(Level::Zero, next_range);
+        self.columns_per_page(next_range, columns_per_range)
     }
 
     /// Returns how many columns (Bloom filters) of level 0 there are for each page of the table

@@ -33,6 +33,7 @@ pub struct Expectation {
 
 /// Sums over tiles of level 0, each of which has the filters of neighbouring ranges of the table.
 /// An [`Expectation`] is computed from them.
+#[derive(Default)]
 struct LevelZeroSums {
     tiles: f64,
     ranges: f64,
@@ -41,9 +42,9 @@ struct LevelZeroSums {
     /// For each tile, how many of its ranges are read unnecessarily if another one of them has the
     /// key that is looked up; these numbers are added up.
     false_positives_beside_match: f64,
-    /// Pages of the index that are read in a lookup of a key that no row has. It begins with those
-    /// that every lookup reads, and pages of tiles that the levels above report wrongly are added.
-    index_pages: f64,
+    /// Pages of tiles that are read in a lookup of a key that no row has, since a level above
+    /// reports the tile by mistake.
+    pages_read_by_mistake: f64,
 }
 
 /// Neighbouring tiles of one shape whose keys have bits on the same levels.
@@ -59,34 +60,42 @@ struct SimilarTiles {
 }
 
 impl LevelZeroSums {
-    /// Adds to the sums what a lookup is expected to read unnecessarily because of some tiles of
-    /// level 0, each of which has Bloom filters of up to 128 neighbouring ranges of the table. The
-    /// tiles have one shape, and their keys have bits on the same levels.
+    /// Adds to the sums what a lookup is expected to read by mistake because of some tiles of level
+    /// 0, each of which has the Bloom filters of up to 128 neighbouring ranges of the table.
     ///
-    /// The false positive rate of a range is the product of the rates of all levels. But a filter
-    /// of a level above has the keys of a whole tile. So if a tile has the key that is looked up,
-    /// only level 0 can rule out the other ranges of the tile.
+    /// A range is read if its filter on level 0 reports the key, and so do the filters of the
+    /// levels above, each of which has the keys of a whole tile. So the false positive rates of the
+    /// levels multiply.
+    ///
+    /// Example: level 0 has the rate 0.005, and level 1 has 0.02, so both together have 0.0001. A
+    /// tile has 128 ranges.
+    ///
+    /// - If no row has the key, a page of the tile is read with probability 0.02. Of its ranges,
+    ///   128 · 0.0001 = 0.0128 are read by mistake.
+    /// - If one of the ranges has the key, level 1 reports the tile rightly. Of the other ranges,
+    ///   127 · 0.005 = 0.635 are read by mistake.
     fn add_tiles(&mut self, directory: &Directory, tiles: SimilarTiles) {
+        let fpr_of_all_levels = directory.options.promised_fpr(tiles.near_range.into());
+        let fpr_of_level_zero = rate_of_level(fpr_of_all_levels, Level::Zero, tiles.highest_level);
+
         let tile_count = f64::from(tiles.count);
         let ranges_per_tile = f64::from(tiles.shape.slots());
-        let fpr_of_range = directory.options.promised_fpr(tiles.near_range.into());
-        let fpr_of_level_zero = rate_of_level(fpr_of_range, Level::Zero, tiles.highest_level);
-
+        let ranges = tile_count * ranges_per_tile;
         self.tiles += tile_count;
-        self.ranges += tile_count * ranges_per_tile;
-        self.false_positives += tile_count * ranges_per_tile * fpr_of_range;
+        self.ranges += ranges;
 
+        // A lookup of a key that no row has. Without a level above, it reads a page of each tile as
+        // every lookup does, so not by mistake.
+        self.false_positives += ranges * fpr_of_all_levels;
+        let has_level_above = tiles.highest_level > Level::Zero;
+        if has_level_above {
+            let fpr_of_levels_above = fpr_of_all_levels / fpr_of_level_zero;
+            self.pages_read_by_mistake += tile_count * fpr_of_levels_above;
+        }
+
+        // A lookup of a key that one range of a tile has: only level 0 can rule out the others.
         let other_ranges = ranges_per_tile - 1.0;
         self.false_positives_beside_match += tile_count * other_ranges * fpr_of_level_zero;
-
-        // If no row has the key, one page of a tile is read whenever the levels above report the
-        // tile by mistake. (Tiles with no level above are read by every lookup, and
-        // Expectation::for_directory counts them.)
-        if tiles.highest_level > Level::Zero {
-            // fpr_of_range is the product of this and fpr_of_level_zero.
-            let fpr_of_levels_above = fpr_of_range / fpr_of_level_zero;
-            self.index_pages += tile_count * fpr_of_levels_above;
-        }
     }
 
     /// Adds what a lookup is expected to read because of a *run*: neighbouring tiles of level 0
@@ -137,42 +146,45 @@ impl Expectation {
     /// another tile only if the filter above reports the tile. If no row has the key that is looked
     /// up, the filter does that by mistake.
     pub fn for_directory(directory: &Directory) -> Expectation {
+        let mut level_zero = LevelZeroSums::default();
+        for run in &directory.runs[Level::Zero] {
+            level_zero.add_run(directory, run);
+        }
+
         let metapage = 1.0;
         let tiles_always_read = f64::from(directory.always_probed());
-        let mut sums = LevelZeroSums {
-            tiles: 0.0,
-            ranges: 0.0,
-            false_positives: 0.0,
-            false_positives_beside_match: 0.0,
-            index_pages: metapage + tiles_always_read,
+        let pages_always_read = metapage + tiles_always_read;
+        let pages_read_by_mistake =
+            level_zero.pages_read_by_mistake + level_one_pages_read_by_mistake(directory);
+
+        let mean_fpr = match directory.options.fpr {
+            Some(chosen_fpr) => chosen_fpr,
+            None if level_zero.ranges > 0.0 => level_zero.false_positives / level_zero.ranges,
+            // An index without ranges: the rate of the first one that will come.
+            None => directory.options.promised_fpr(0),
         };
 
-        // Adds, among others, pages of tiles of level 0 that are read by mistake.
-        for run in &directory.runs[Level::Zero] {
-            sums.add_run(directory, run);
-        }
-
-        // Pages of tiles of level 1 that are read by mistake of level 2.
-        let first_below_level_two = directory.tiles_without_slot_above(Level::One);
-        for tile in directory.tiles_from(Level::One, first_below_level_two) {
-            let range = first_range(directory, &tile);
-            let fpr_of_range = directory.options.promised_fpr(range.into());
-            let highest_level = Level::Two;
-            let fpr_of_level_two = rate_of_level(fpr_of_range, Level::Two, highest_level);
-            sums.index_pages += fpr_of_level_two;
-        }
-
-        let mean_fpr = if sums.ranges > 0.0 {
-            sums.false_positives / sums.ranges
-        } else {
-            directory.options.promised_fpr(0)
-        };
         Expectation {
-            index_pages: sums.index_pages,
-            fpr: directory.options.fpr.unwrap_or(mean_fpr),
-            beside_match: sums.false_positives_beside_match / sums.tiles.max(1.0),
+            index_pages: pages_always_read + pages_read_by_mistake,
+            fpr: mean_fpr,
+            beside_match: level_zero.false_positives_beside_match / level_zero.tiles.max(1.0),
         }
     }
+}
+
+/// Returns how many pages of tiles of level 1 a lookup is expected to read by mistake, if no row
+/// has the key: for each tile that has a filter on level 2, one page with the false positive rate
+/// of that filter.
+fn level_one_pages_read_by_mistake(directory: &Directory) -> f64 {
+    let first_with_filter = directory.tiles_without_slot_above(Level::One);
+    let tiles_with_filter = directory.tiles_from(Level::One, first_with_filter);
+    let fprs_of_level_two = tiles_with_filter.map(|tile| {
+        let range = first_range(directory, &tile);
+        let fpr_of_range = directory.options.promised_fpr(range.into());
+        let highest_level = Level::Two;
+        rate_of_level(fpr_of_range, Level::Two, highest_level)
+    });
+    fprs_of_level_two.sum()
 }
 
 /// Returns the first tile of level 0 whose keys are in a filter of level 2 as well; `None` if there
@@ -228,6 +240,16 @@ pub struct Survey {
     pub overfull: u64,
 }
 
+/// Sums over the ranges of the table that have keys. A [`Survey`] is computed from them.
+#[derive(Default)]
+struct SurveySums {
+    ranges: u64,
+    keys: f64,
+    overfull: u64,
+    /// How many of these ranges a lookup of a key that no row has reads by mistake, on average.
+    false_positives: f64,
+}
+
 impl Survey {
     /// Returns what an index holds: how many ranges of the table have keys, how many keys they
     /// have, and how often a lookup of a key that no row has reports a range by mistake. Reads all
@@ -243,7 +265,8 @@ impl Survey {
     /// can't be read.
     pub fn read<P: Pages>(directory: &Directory, pages: &mut P) -> Result<Survey, P::Error> {
         let all_pages = u32::MAX;
-        let mut survey = Survey::default();
+        let mut bits = 0;
+        let mut sums = SurveySums::default();
         // For each slot of the level above, the share of lookups that read its tile of this level.
         // The highest level has no level above.
         let mut read_shares_of_slots_above: List<f64> = List::new();
@@ -252,9 +275,9 @@ impl Survey {
             for tile in directory.tiles_from(level, 0) {
                 let fill = Fill::read(pages, &tile, all_pages)?;
                 let read_share = share_of_lookups(directory, &tile, &read_shares_of_slots_above);
-                survey.bits += bits_of_tile(&tile);
+                bits += bits_of_tile(&tile);
                 if level == Level::Zero {
-                    survey.add_ranges(directory, &tile, &fill, read_share);
+                    sums.add_ranges_of_tile(directory, &tile, &fill, read_share);
                 } else {
                     for columns_of_slot in fill.slot_columns.slots() {
                         let read_share_of_slot = read_share * fill.rate(&columns_of_slot);
@@ -265,20 +288,25 @@ impl Survey {
             read_shares_of_slots_above = read_shares_of_slots;
         }
 
-        // Until now it is the sum of the rates of all ranges with keys.
-        survey.fpr /= survey.ranges.max(1) as f64;
-        Ok(survey)
+        Ok(Survey {
+            ranges: sums.ranges,
+            keys: sums.keys,
+            bits,
+            fpr: sums.false_positives / sums.ranges.max(1) as f64,
+            overfull: sums.overfull,
+        })
     }
+}
 
-    /// Counts the ranges of the table that have a filter in a tile of level 0, and their keys and
-    /// false positive rates. Ranges without keys aren't counted. `fill` has the counts of the
-    /// tile's bits.
+impl SurveySums {
+    /// Adds the ranges of the table that have their Bloom filters in a tile of level 0 to the sums.
+    /// Ranges without keys are left out. `fill` has the counts of the tile's bits.
     ///
-    /// The levels above rule the tile out for most lookups of absent keys. `read_share` is the
-    /// share of those that read it.
-    ///
-    /// [`Survey::fpr`] is a sum until the caller divides it by the number of ranges in the end.
-    fn add_ranges(
+    /// `read_share` is the share of the lookups of absent keys that read the tile: the levels above
+    /// rule it out for the others. A range is read by mistake if the tile is read and the filter of
+    /// the range reports the key. Example: if one lookup in 50 reads the tile, and the filter has a
+    /// false positive rate of 1/200, one lookup in 10,000 reads the range.
+    fn add_ranges_of_tile(
         &mut self,
         directory: &Directory,
         tile: &TileAddress,
@@ -286,14 +314,16 @@ impl Survey {
         read_share: f64,
     ) {
         let most_keys_per_column = most_keys_per_column(directory, tile);
+        // A filter consists of one column of the tile, or of several that share its keys.
         for columns_of_range in fill.slot_columns.slots() {
             let keys = fill.keys(&columns_of_range);
             if keys > 0.0 {
-                let is_overfull = keys > most_keys_per_column * columns_of_range.len() as f64;
+                let most_keys = most_keys_per_column * columns_of_range.len() as f64;
+                let fpr_of_filter = fill.rate(&columns_of_range);
                 self.ranges += 1;
                 self.keys += keys;
-                self.overfull += u64::from(is_overfull);
-                self.fpr += fill.rate(&columns_of_range) * read_share;
+                self.overfull += u64::from(keys > most_keys);
+                self.false_positives += fpr_of_filter * read_share;
             }
         }
     }
@@ -310,13 +340,14 @@ fn share_of_lookups(
 ) -> f64 {
     let every_lookup = 1.0;
     let tiles_without_slot = directory.tiles_without_slot_above(tile.shape.level);
-    match tile.ordinal.checked_sub(tiles_without_slot) {
-        Some(slot) => {
-            let read_share = read_shares_of_slots_above.get(slot as usize);
-            read_share.copied().unwrap_or(every_lookup)
-        }
-        None => every_lookup,
+    if tile.ordinal < tiles_without_slot {
+        return every_lookup;
     }
+
+    // The first tile with a slot has the first slot of the level above.
+    let slot = tile.ordinal - tiles_without_slot;
+    let read_share = read_shares_of_slots_above.get(slot as usize);
+    read_share.copied().unwrap_or(every_lookup)
 }
 
 /// Returns the bits of all pages of a tile.

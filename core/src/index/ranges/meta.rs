@@ -545,46 +545,77 @@ fn check_first_split_page(directory: &Directory) -> Result<(), WrongField> {
     check_field("first page that is split", split.first_page, begins_tile)
 }
 
-/// Checks that the tiles of a level have *slots* in the level above where they must: a slot is a
-/// Bloom filter of all keys of a tile, by which a lookup can skip the tile. Tile n has slot n.
+/// Checks that the tiles of a level and the *slots* of the level above fit together. Slot n is a
+/// Bloom filter of all keys of tile n, by which a lookup can skip the tile: the tile is *covered*.
+/// The metapage says which tile of a level is the first covered one. All tiles after it are covered
+/// as well, and those before it aren't.
 ///
-/// The first tiles of a level need no slot. Every lookup reads them, so they must be few. The
-/// metapage says which tile is the first with a slot above, and all tiles after it must have one as
-/// well.
+/// For example, tile 2 is the first covered one, and the level above has one tile, of eight slots:
 ///
 /// ```text
-/// tiles of level 0    | 0 | 1 | 2 | 3 | 4 |                       tile 2 is the first with a slot above
-/// slots of level 1            | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 |   its first tile has eight slots: 5 to 9 are free
+/// tiles              0   1   2   3   4
+/// slots above                2   3   4   5   6   7   8   9
+///                not covered │ covered  │ free, for later tiles
 /// ```
 ///
-/// Fails if a tile lacks its slot, if the level above has tiles though no tile has a slot there, if
-/// it has 128 free slots or more, or if the tiles that need no slot have too many slots themselves.
+/// Fails if the metapage names a tile that doesn't exist, if a covered tile lacks its slot, if the
+/// level above has too many free slots, or if too much isn't covered.
 fn check_slots_above(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
+    check_covered_tiles(directory, level, above)?;
+    check_free_slots_above(directory, level, above)?;
+    check_uncovered_tiles(directory, level)
+}
+
+/// Checks that the first *covered* tile of a level exists, and that each tile from it on has its
+/// slot in the level above (a Bloom filter of all of its keys). If no tile is covered, the level
+/// above must have no tiles.
+fn check_covered_tiles(
+    directory: &Directory,
+    level: Level,
+    above: Level,
+) -> Result<(), WrongField> {
+    let Some(first_covered) = directory.first_with_slot_above[level] else {
+        let tiles_above = directory.tile_count(above);
+        return check_equal("tiles above a level without covered tiles", tiles_above, 0u8);
+    };
+
     let tiles = u64::from(directory.tile_count(level));
-    let end_slot_above = directory.end_slot(above);
-    match directory.first_with_slot_above[level] {
-        Some(first) => {
-            check_field("first covered tile", first, u64::from(first) < tiles)?;
-            let last_tile_has_slot = end_slot_above >= tiles;
-            check_field("tile without a slot above", end_slot_above, last_tile_has_slot)?;
-        }
-        None => {
-            let tiles_above = directory.tile_count(above);
-            check_equal("tiles above a level without covered tiles", tiles_above, 0u8)?;
-        }
-    }
+    let is_a_tile = u64::from(first_covered) < tiles;
+    check_field("first covered tile", first_covered, is_a_tile)?;
 
-    // A tile above is only added when a tile of this level needs a slot and none is free. So at
-    // least one slot of the last tile above is used, and at most 127 of its 128 are free.
-    if directory.tile_count(above) > 0 {
-        let most_free_slots = u64::from(MAX_WIDTH) - 1;
-        let most_slots = tiles + most_free_slots;
-        check_at_most("slots above the tiles of a level", end_slot_above, most_slots)?;
-    }
+    // Slots are numbered as the tiles, from the first covered one on, without gaps. So if the last
+    // tile has its slot, all others have theirs.
+    let end_slot = directory.end_slot(above);
+    let last_tile_has_slot = tiles <= end_slot;
+    check_field("tile without a slot above", end_slot, last_tile_has_slot)
+}
 
-    let always_probed_slots = always_probed_slots(directory, level);
-    let most = directory.options.most_always_probed_slots(level);
-    check_at_most("slots without a level above", always_probed_slots, most)
+/// Checks that the level above has at most 127 free slots: slots that are numbered beyond the last
+/// tile of `level`.
+///
+/// A tile of the level above, which has up to 128 slots, is only added when a tile of `level` needs
+/// a slot and none is free. So its first slot is used at once.
+fn check_free_slots_above(
+    directory: &Directory,
+    level: Level,
+    above: Level,
+) -> Result<(), WrongField> {
+    // Without tiles, the level above has no slots.
+    if directory.tile_count(above) == 0 {
+        return Ok(());
+    }
+    let most_free_slots = u64::from(MAX_WIDTH) - 1;
+    let most_end_slot = u64::from(directory.tile_count(level)) + most_free_slots;
+    check_at_most("slots above the tiles of a level", directory.end_slot(above), most_end_slot)
+}
+
+/// Checks that the tiles of a level that have no slot in the level above are few, as every lookup
+/// reads them. Together they may have 512 slots of their own, or any number if this level is the
+/// highest one that the index can have.
+fn check_uncovered_tiles(directory: &Directory, level: Level) -> Result<(), WrongField> {
+    let slots = always_probed_slots(directory, level);
+    let most_slots = directory.options.most_always_probed_slots(level);
+    check_at_most("slots without a level above", slots, most_slots)
 }
 
 /// Returns how many slots of a level every lookup probes: those of its first tiles, which have no

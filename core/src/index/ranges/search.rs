@@ -185,9 +185,9 @@ trait LookupTarget {
         candidates: &Self::Candidates,
     ) -> Result<impl Iterator<Item = ProbedSlot<Self::Candidates>>, P::Error>;
 
-    /// Returns the hash of the key that [`LookupTarget::probe`] looks for first in a tile where these
-    /// conditions may hold, so that the page with its bits can be prefetched; `None` if it looks
-    /// for no key.
+    /// Returns the hash of the key that [`LookupTarget::probe`] looks for first in a tile where
+    /// these conditions may hold, so that the page with its bits can be prefetched; `None` if it
+    /// looks for no key.
     fn first_hash(&self, candidates: &Self::Candidates) -> Option<u64>;
 
     /// Returns all conditions: nothing rules one out before the first tile is read.
@@ -294,10 +294,14 @@ fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &
 ///
 /// Each level consists of tiles. A tile has a Bloom filter for each of its *slots*: ranges of the
 /// table on level 0, tiles of the level below on another level. So a tile is probed if its own slot
-/// in the level above may have a match, or if it has no such slot. `extent` says whether all
-/// of these tiles are probed, or a sample.
+/// in the level above may have a match, or if it has no such slot.
 ///
-/// The pages of the tiles that are probed next are announced (prefetched) meanwhile.
+/// A slot that may match has two notes, which go on to the level below:
+///
+/// - `weight`: how many slots it stands for, if `extent` says that only a sample of the tiles is
+///   probed. Otherwise it is 1.
+/// - `candidates`: which conditions may hold in it, if `target` has several. Only these are looked
+///   for on the level below.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
 /// can't be read.
@@ -319,29 +323,11 @@ fn search_levels<P: Pages, S: LookupTarget>(
         };
 
         let mut matching_slots = List::new();
-        let mut next_to_announce = 0;
-        for number in 0..to_probe.count() {
-            // The page that is read next need not be announced.
-            let first_to_announce = next_to_announce.max(number + 1);
-            next_to_announce = to_probe.announce_from(first_to_announce, directory, level, pages);
-
-            let TileToProbe { ordinal, weight, candidates } = to_probe.tile_at(number);
-            // The level above may report a tile that was added after this directory was read.
-            let Some(tile) = directory.tile(level, ordinal) else {
-                continue;
-            };
-            for probed in target.probe(pages, &tile, candidates)? {
-                let matching = MatchingSlot {
-                    slot: tile.first_slot.saturating_add(probed.slot_in_tile),
-                    weight,
-                    candidates: probed.candidates,
-                };
-                match level {
-                    Level::Zero => found(matching),
-                    Level::One | Level::Two => matching_slots.push(matching),
-                }
-            }
-        }
+        to_probe.probe_all(directory, level, pages, |matching| match level {
+            // A slot of level 0 is a range of the table.
+            Level::Zero => found(matching),
+            Level::One | Level::Two => matching_slots.push(matching),
+        })?;
         matching_slots_above = matching_slots;
     }
     Ok(())
@@ -372,6 +358,41 @@ impl<'t, S: LookupTarget> TilesToProbe<'t, S> {
         self.without_slot_above.sample_size + self.with_slot_above.sample_size
     }
 
+    /// Probes these tiles of `level`, and calls `found` with their slots that may have a match, in
+    /// ascending order. While a tile is probed, pages of the next ones are prefetched.
+    ///
+    /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+    /// can't be read.
+    fn probe_all<P: Pages>(
+        &self,
+        directory: &Directory,
+        level: Level,
+        pages: &mut P,
+        mut found: impl FnMut(MatchingSlot<S::Candidates>),
+    ) -> Result<(), P::Error> {
+        let mut next_to_announce = 0;
+        for number in 0..self.count() {
+            // This tile is read at once, so announcing begins with the one after it.
+            let first_to_announce = next_to_announce.max(number + 1);
+            next_to_announce = self.announce_from(first_to_announce, directory, level, pages);
+
+            let to_probe = self.tile_at(number);
+            // The level above may report a tile that was added after this directory was read. Its
+            // rows came after the lookup began.
+            let Some(tile) = directory.tile(level, to_probe.ordinal) else {
+                continue;
+            };
+            for probed in self.target.probe(pages, &tile, to_probe.candidates)? {
+                found(MatchingSlot {
+                    slot: tile.first_slot.saturating_add(probed.slot_in_tile),
+                    weight: to_probe.weight,
+                    candidates: probed.candidates,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Announces (prefetches) a page of each of the next tiles of `level` that are probed, from
     /// tile number `first` in the list of all such tiles on: as many pages as `pages` allows now.
     /// Returns the number of the first tile whose page is not announced yet.
@@ -398,28 +419,36 @@ impl<'t, S: LookupTarget> TilesToProbe<'t, S> {
         number
     }
 
-    /// Returns the tile that is probed as number `number`, counted from 0; the number must be below
-    /// [`TilesToProbe::count`]. First come tiles without a slot in the level above, which every
-    /// lookup probes, and then those whose slot in the level above may have a match.
+    /// Returns an entry of the list of the tiles that are probed, by its number, which counts from
+    /// 0 and must be below [`TilesToProbe::count`].
     ///
-    /// If only a sample of the tiles is probed, each stands for `weight` tiles. For a tile whose
-    /// slot above was found by a sample itself, the weights of both samples multiply.
+    /// The list has two parts. Tiles that every lookup probes come first. Then come tiles that have
+    /// a *slot above*, which is a Bloom filter of all keys of the tile, in a tile of the level
+    /// above: those whose slot may have a match. Each part is a sample of such tiles, or all of
+    /// them. The weight of a tile is how many tiles it stands for.
+    ///
+    /// Example: 4 of 20 tiles without a slot above have the numbers 0 to 3, and weight 20 / 4 = 5.
+    /// After them, 4 of 8 tiles with a matching slot have the numbers 4 to 7. Each stands for 2. If
+    /// its slot was found by a sample as well, and has weight 3, the tile has weight 3 · 2 = 6.
     fn tile_at(&self, number: u32) -> TileToProbe<'t, S::Candidates> {
-        match number.checked_sub(self.without_slot_above.sample_size) {
-            None => TileToProbe {
+        let tiles_without_slot = self.without_slot_above.sample_size;
+        if number < tiles_without_slot {
+            return TileToProbe {
                 ordinal: self.without_slot_above.member(number),
                 weight: self.without_slot_above.weight(),
+                // No level above has ruled out a candidate.
                 candidates: self.target.all_candidates(),
-            },
-            Some(member) => {
-                let index = self.with_slot_above.member(member);
-                let slot_above = &self.matching_slots_above[index as usize];
-                TileToProbe {
-                    ordinal: slot_above.slot,
-                    weight: slot_above.weight * self.with_slot_above.weight(),
-                    candidates: &slot_above.candidates,
-                }
-            }
+            };
+        }
+
+        let number_in_part = number - tiles_without_slot;
+        let index = self.with_slot_above.member(number_in_part);
+        let slot_above = &self.matching_slots_above[index as usize];
+        TileToProbe {
+            // Slots of the level above are numbered as the tiles of this level.
+            ordinal: slot_above.slot,
+            weight: slot_above.weight * self.with_slot_above.weight(),
+            candidates: &slot_above.candidates,
         }
     }
 }

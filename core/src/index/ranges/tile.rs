@@ -17,7 +17,7 @@
 //! likely than any other to be reported by the ranges below it. Sixteen bits choose a position: 128
 //! or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 
-use super::shape::{MAX_HASHES, MAX_WIDTH, SlotColumns, TileShape, column};
+use super::shape::{MAX_HASHES, MAX_WIDTH, SlotColumns, TileShape, Width, column};
 use crate::hash::{reduce, word};
 use crate::index::page::{ByteChange, Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
 use crate::memory::List;
@@ -26,8 +26,8 @@ use std::ops::Range;
 /// Words of a hash that each level uses: one for the block, the others for positions.
 const WORDS_PER_LEVEL: u32 = 16;
 /// Positions in a block that a word gives: 16 of its bits choose one.
-const POSITIONS_PER_WORD: u32 = 4;
-const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
+const POSITIONS_PER_WORD: usize = 4;
+const _: () = assert!(MAX_HASHES == (WORDS_PER_LEVEL as usize - 1) * POSITIONS_PER_WORD);
 
 /// A tile: its shape, and where it is. It never moves or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,37 +143,57 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    /// Returns which bits the key with this hash sets in a filter of a tile of this shape: k
-    /// positions, all in one block of the filter. They are the same in each filter of the tile.
+    /// Returns which bits the key with this hash sets in a Bloom filter of a tile of this shape: k
+    /// bits, all in one block of the filter. They are the same in each filter of the tile.
     ///
-    /// The choices are made by words of 64 bits that are derived from the hash, others for each
-    /// level. The first word chooses the block (and, if a slot has several columns, the column).
-    /// Each further word chooses four positions: 16 of its bits are scaled to the number of bits of
-    /// a block.
+    /// They are chosen by *words*, random numbers of 64 bits that are derived from the hash. Each
+    /// level of the index has 16 words of its own: level 0 has words 0 to 15, level 1 has words 16
+    /// to 31, and so on.
+    ///
+    /// ```text
+    /// words of level 0   │ 0                             │ 1                │ 2                │ …
+    /// highest 32 bits    │ block                         │ positions 2, 3   │ positions 6, 7   │
+    /// lowest 32 bits     │ column, of a slot that has    │ positions 0, 1   │ positions 4, 5   │
+    ///                    │ several columns (filters)     │                  │                  │
+    /// ```
     #[inline(always)]
     pub fn of_key(shape: TileShape, hash: u64) -> Footprint {
-        let block_bits = u64::from(shape.block_bits());
-
-        let mut positions = [0; MAX_HASHES];
-        let groups = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize);
-        let groups_used = usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize);
-        for (group, word_number) in groups.zip(first_word(shape) + 1..).take(groups_used) {
-            let random_bits = word(hash, word_number);
-            for (position, i) in group.iter_mut().zip(0..) {
-                let sixteen_bits = random_bits >> (16 * i) & 0xFFFF;
-                *position = ((sixteen_bits * block_bits) >> 16) as u16;
-            }
-        }
-
-        // The highest bits choose the block. There are too few blocks for the lowest 32 bits to
-        // matter, so these choose the column.
+        let positions = positions_in_block(shape, hash);
         let random_bits = word_of_block(shape, hash);
         Footprint {
+            // There are too few blocks for the lowest 32 bits to matter. So these can choose the
+            // column.
             block: reduce(random_bits, shape.blocks()),
             positions,
             column_share: random_bits as u32,
         }
     }
+}
+
+/// Returns which bits of a block the key with this hash sets in a tile of this shape: the positions
+/// of k bits, counted from 0, of which some may be equal. Places of the array beyond the first k
+/// have no meaning.
+///
+/// Each *word* (64 random bits that are derived from the hash) gives four positions, by 16 bits for
+/// each. These are a number below 65,536, which is scaled to the bits of a block. For example,
+/// 16,384 becomes position 127 of 510, one quarter.
+#[inline(always)]
+fn positions_in_block(shape: TileShape, hash: u64) -> [u16; MAX_HASHES] {
+    let mut positions = [0; MAX_HASHES];
+    let (positions_by_word, _) = positions.as_chunks_mut::<POSITIONS_PER_WORD>();
+
+    // The first word of the level chooses the block.
+    let first_word_of_positions = first_word(shape) + 1;
+    let words_used = usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD);
+    for (i, four_positions) in positions_by_word.iter_mut().take(words_used).enumerate() {
+        let random_bits = word(hash, first_word_of_positions + i as u32);
+        for (j, position) in four_positions.iter_mut().enumerate() {
+            let sixteen_bits = random_bits >> (16 * j) & 0xFFFF;
+            let scaled = (sixteen_bits * u64::from(shape.block_bits())) >> 16;
+            *position = scaled as u16;
+        }
+    }
+    positions
 }
 
 /// The rows of one page that decide which slots of a tile may have a key.
@@ -191,6 +211,21 @@ pub struct TileProbe {
     column_share: u32,
 }
 
+/// Returns a row of a page's bits as a number, whose bit i is that of column i. The row begins at
+/// `offset`, and has a bit for each of the tile's `width` columns: 1 to 16 bytes.
+#[inline(always)]
+fn row_of_bits(page: &[u8], offset: usize, width: Width) -> u128 {
+    // It is fastest to read 16 bytes at once, the last of which is the row's last one. If the row
+    // is shorter, there are bytes before it in the lower bits of the number: other rows, or the
+    // page's header.
+    let up_to_row_end = &page[..offset + width.row_bytes()];
+    let last_16_bytes = *up_to_row_end
+        .last_chunk()
+        .expect("the header of a page has more bytes");
+    let missing_columns = MAX_WIDTH - width.columns();
+    u128::from_le_bytes(last_16_bytes) >> missing_columns
+}
+
 impl TileProbe {
     fn row_offsets(&self) -> &[u16] {
         &self.row_offsets[..usize::from(self.tile.shape.num_hashes)]
@@ -201,7 +236,8 @@ impl TileProbe {
     ///
     /// The page is a table of bits, with a column for each filter and a row for each position in
     /// the filters. A filter may have the key if its bit is set in all rows of the key, so these
-    /// rows are ANDed.
+    /// rows are ANDed. Mostly a slot has one filter; if it has several, the key's hash says in
+    /// which of them the key would be.
     ///
     /// `page` has the bytes of the page `self.page`, or is `None` if the file ends before it. A
     /// page that was never written has no keys.
@@ -215,23 +251,14 @@ impl TileProbe {
             return Ok(0);
         };
 
-        // A row has 1 to 16 bytes. So that it can be read as one number, as many bytes before it
-        // are read with it as 16 lack: the row is in the highest bits of the number. Before the
-        // first row there is the page's header.
-        let mut common_bits = u128::MAX;
+        let mut columns_with_key = u128::MAX;
         for &offset in self.row_offsets() {
-            let up_to_row_end = &page[..usize::from(offset) + shape.width.row_bytes()];
-            let last_16_bytes = *up_to_row_end
-                .last_chunk()
-                .expect("the header of a page has more bytes");
-            common_bits &= u128::from_le_bytes(last_16_bytes);
+            columns_with_key &= row_of_bits(page, usize::from(offset), shape.width);
         }
-        let columns_with_key = common_bits >> (MAX_WIDTH - shape.width.columns());
-
         if shape.columns_per_slot == 1 {
             return Ok(columns_with_key);
         }
-        // A slot may have several columns, over which its keys are spread by their hashes.
+
         let mut slots_with_key = 0;
         for (columns_of_slot, slot) in self.slot_columns(page)?.slots().zip(0..) {
             let column_of_key = column(&columns_of_slot, self.column_share);
