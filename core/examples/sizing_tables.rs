@@ -12,6 +12,7 @@ const FIRST_BITS: u32 = 2;
 
 fn main() {
     println!("//! Printed by `examples/sizing_tables.rs`; see the module above.\n");
+    println!("use super::{{StoredRate, stored}};\n");
     println!("/// Bits per element of the first row of each table.");
     println!("pub const FIRST_BITS: u32 = {FIRST_BITS};");
     for layout in Layout::ALL {
@@ -20,12 +21,12 @@ fn main() {
             _ => (1, "one column per hash"),
         };
         println!("\n/// `{}`: one row per bit, {what}.", layout.name());
-        println!("pub const {}: &[&[f64]] = &[", layout.name().to_uppercase());
+        println!("pub const {}: &[&[StoredRate]] = &[", layout.name().to_uppercase());
         let mut rows = Vec::new();
         for bits in FIRST_BITS.. {
             let cells = row(layout, bits);
             let text: Vec<String> = cells.iter().map(|&r| three_digits(r)).collect();
-            rows.push(format!("&[{}],", text.join(", ")));
+            rows.push(format!("&stored([{}]),", text.join(", ")));
             if cells.iter().any(|&r| r <= sizing::least_fpr(layout) * 0.995) {
                 break;
             }

@@ -66,7 +66,7 @@ fn refused(layout: Layout, fpr: f64) -> bool {
 fn practice(layout: Layout, fpr: f64) {
     let found = table::best_practice(layout, fpr).expect("the rate was checked");
     assert!(found.fpr <= fpr && (1..=64).contains(&found.num_hashes), "{found:?}");
-    let meets = |row: &table::SizingRow| row.rates.iter().any(|&rate| rate <= fpr);
+    let meets = |row: &table::SizingRow| row.cells().any(|cell| cell.fpr <= fpr);
     assert!(table::rows(layout).all(|row| row.bits >= found.bits || !meets(&row)), "{found:?}");
 }
 

@@ -100,7 +100,7 @@ fn agrees_with_clickhouse_wherever_it_meets_the_rate() {
                 .flat_map(|(b, row)| row.iter().enumerate().map(move |(k, &cell)| (b, k, cell)))
                 .filter(|&(b, k, _)| b >= 2 && k >= 1)
                 .any(|(b, k, theirs)| {
-                    let mine = rows(Layout::Classic).nth(b - 2).unwrap().rates[k - 1];
+                    let mine = rows(Layout::Classic).nth(b - 2).unwrap().rates[k - 1].rate();
                     mine != theirs && (mine.min(theirs)..=mine.max(theirs)).contains(&p)
                 });
             if edge {
@@ -180,9 +180,8 @@ fn tables_reach_the_least_rate_without_holes() {
                     || rows(layout)
                         .nth(found.bits as usize - 3)
                         .unwrap()
-                        .rates
-                        .iter()
-                        .all(|&r| r > p)
+                        .cells()
+                        .all(|cell| cell.fpr > p)
             );
             bits = bits.max(found.bits);
         }
