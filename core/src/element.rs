@@ -255,14 +255,22 @@ impl Element<'_> {
     }
 
     /// Returns the hash of the canonical bytes.
+    #[doc(hidden)]
     #[inline]
-    fn hash(&self) -> u64 {
+    pub fn hash(&self) -> u64 {
         match self {
             // Bytes that are at hand are hashed faster than those that are written to a sink.
             Element::Integer(value) => hash(&scalar::integer(*value)),
+            Element::Float(value) => hash(&scalar::float(*value)),
             Element::Text(text) => hash(text.as_bytes()),
-            _ => HashSink::hash(|sink| self.write(sink)),
+            _ => self.hash_by_writing(),
         }
+    }
+
+    /// Returns the hash of the canonical bytes, which are written to a sink.
+    #[inline(never)]
+    fn hash_by_writing(&self) -> u64 {
+        HashSink::hash(|sink| self.write(sink))
     }
 
     /// Writes the canonical bytes of the element, which are what is hashed. Elements of one key

@@ -112,7 +112,23 @@ fn mix(mut bits: u64) -> u64 {
 /// back.
 #[inline(always)]
 pub fn reduce(x: u64, n: u64) -> u64 {
+    // WebAssembly has no product of 128 bits, and calls a function in its place.
+    if cfg!(target_arch = "wasm32") && n <= u64::from(u32::MAX) {
+        return reduce_to_u32(x, n);
+    }
     ((u128::from(x) * u128::from(n)) >> 64) as u64
+}
+
+/// Returns the same as [`reduce`], for `n` below 2^32, by products of 64 bits.
+///
+/// With `x = 2^32 · high + low`, the quotient `x · n / 2^64` is `(high · n + low · n / 2^32) / 2^32`.
+/// The sum in brackets is below 2^64, and to drop the fraction of `low · n / 2^32` doesn't change
+/// what is left of it after the last division.
+#[inline(always)]
+fn reduce_to_u32(x: u64, n: u64) -> u64 {
+    let high = x >> 32;
+    let low = x & u64::from(u32::MAX);
+    (high * n + ((low * n) >> 32)) >> 32
 }
 
 #[cfg(test)]

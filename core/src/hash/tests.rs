@@ -40,6 +40,28 @@ fn reduce_nests() {
 }
 
 #[test]
+fn reduce_is_the_same_without_a_product_of_128_bits() {
+    let numbers = [
+        0,
+        1,
+        2,
+        3,
+        78,
+        512,
+        (1 << 31) - 1,
+        1 << 31,
+        u64::from(u32::MAX),
+    ];
+    let extremes = numbers.into_iter().flat_map(|x| [x, !x, x << 32, !(x << 32)]);
+    let random = (0..10_000).map(|i| word(7, i));
+    for (x, i) in extremes.chain(random).zip(0..) {
+        for n in numbers.into_iter().chain([word(i, 0) >> 32, word(i, 1) >> 50]) {
+            assert_eq!(reduce_to_u32(x, n), reduce(x, n), "{x} of {n}");
+        }
+    }
+}
+
+#[test]
 fn shards_are_even_and_free_of_the_block() {
     let mut counts = [0u32; 64];
     for i in 0..64_000u64 {
