@@ -10,6 +10,8 @@ const MAX_STORED_BYTES = 511 * 1024 * 1024;
 const TRUSTED = Symbol('stored bytes that were checked');
 /** No name of a kind is longer. */
 const LONGEST_KIND = 40;
+/** V8 makes no longer lists at once. */
+const LONGEST_LIST_MADE = 1 << 25;
 const OPTIONS = ['capacity', 'fpr', 'layout', 'kind'];
 
 /** A Bloom filter, as the type bloom of PostgreSQL has it. It never changes. */
@@ -57,15 +59,9 @@ export class Filter {
   hasMany(elements) {
     refuseOneValue(elements);
     return withInstance((instance) => {
-      const { writer } = instance;
       const answers = [];
-      writer.clear();
-      for (const element of elements) {
-        writer.write(element);
-        if (writer.isFull) probe(instance, this.#bytes, answers);
-      }
-      probe(instance, this.#bytes, answers);
-      return answers;
+      inBatches(instance.writer, elements, () => answers.push(answersOf(instance, this.#bytes)));
+      return booleans(answers);
     });
   }
 
@@ -173,15 +169,55 @@ function hasElement(instance, bytes, element) {
   return instance.checked(exports.filter_has(handle, writer.length)) === 1;
 }
 
-/** Appends the answers for the elements that were written, and clears the writer. */
-function probe(instance, bytes, answers) {
+/** Writes elements, and calls `pass` whenever there are enough of them, and in the end. */
+function inBatches(writer, elements, pass) {
+  writer.clear();
+  if (isPlainList(elements)) {
+    for (let next = 0; next < elements.length; ) {
+      next = writer.writeSome(elements, next);
+      if (writer.isFull) pass();
+    }
+  } else {
+    for (const element of elements) {
+      writer.write(element);
+      if (writer.isFull) pass();
+    }
+  }
+  pass();
+}
+
+/** Returns whether a value is an array whose iterator is that of all arrays. */
+function isPlainList(elements) {
+  return (
+    Array.isArray(elements) &&
+    Object.getPrototypeOf(elements) === Array.prototype &&
+    !Object.hasOwn(elements, Symbol.iterator)
+  );
+}
+
+/**
+ * Returns a byte for each element that was written, 1 if it may be in the filter and else 0, and
+ * clears the writer.
+ */
+function answersOf(instance, bytes) {
   const { writer, exports } = instance;
   const handle = instance.handleOf(bytes);
   instance.write(writer.bytes, writer.length);
   instance.checked(exports.filter_contains(handle, writer.length));
-  const output = instance.output();
-  for (let i = 0; i < output.length; i++) answers.push(output[i] === 1);
   writer.clear();
+  return instance.output().slice();
+}
+
+/** Returns a list with a boolean for each byte of some arrays: whether it is 1. */
+function booleans(arrays) {
+  const count = arrays.reduce((sum, array) => sum + array.length, 0);
+  // A list that grows takes three times as long, but a longer one than this would be a hash table.
+  const list = count <= LONGEST_LIST_MADE ? new Array(count) : [];
+  let i = 0;
+  for (const array of arrays) {
+    for (let j = 0; j < array.length; j++) list[i++] = array[j] === 1;
+  }
+  return list;
 }
 
 /** Adds elements to a new builder, and returns the stored bytes of its filter. */
@@ -189,12 +225,7 @@ function bytesOfBuild(instance, builder, elements) {
   const { writer, exports } = instance;
   instance.checked(builder);
   try {
-    writer.clear();
-    for (const element of elements) {
-      writer.write(element);
-      if (writer.isFull) addWritten(instance, builder);
-    }
-    addWritten(instance, builder);
+    inBatches(writer, elements, () => addWritten(instance, builder));
   } catch (error) {
     if (isHarmless(error)) exports.builder_release(builder);
     throw error;

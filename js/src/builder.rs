@@ -1,8 +1,8 @@
 //! A build that knows the kind of its elements before the first one is added.
 
-use crate::element::{element, kind_by_name, kind_of_members, take_frequent};
+use crate::element::{element, frequent_element, kind_by_name, kind_of_members};
 use crate::failure::{Failure, Outcome};
-use crate::value::{self, Value};
+use crate::value::{self, Frequent, Run, Value};
 use pg_bloom_core::{Builder, Element, Filter, Kind, Layout, Request, Tag};
 
 /// A builder, and the kind by which values become elements.
@@ -39,17 +39,31 @@ impl KindedBuilder {
     }
 
     /// Takes the next value from `values`, which are in the form that `js/src/value.rs` describes,
-    /// and adds it to the filter, as [`KindedBuilder::add`] does.
+    /// or the next run of values, and adds them to the filter, as [`KindedBuilder::add`] does.
     #[inline]
     pub fn add_next(&mut self, values: &mut &[u8]) -> Outcome<()> {
-        if self.has_kind {
-            let kind = Kind { tag: self.tag, name: &self.name };
-            if let Some(element) = take_frequent(values, kind) {
-                return Ok(self.builder.add(&element)?);
+        match value::take_run(values)? {
+            Some(Run::Texts(mut texts)) => {
+                texts.try_for_each(|text| self.add_frequent(Frequent::Text(text?)))
             }
+            Some(Run::Integers(integers)) => integers.iter().try_for_each(|integer| {
+                self.add_frequent(Frequent::Integer(i64::from_le_bytes(*integer)))
+            }),
+            Some(Run::Numbers(numbers)) => numbers.iter().try_for_each(|number| {
+                self.add_frequent(Frequent::Number(f64::from_le_bytes(*number)))
+            }),
+            None => self.add(&value::read(values)?),
         }
-        let value = value::read(values)?;
-        self.add(&value)
+    }
+
+    /// Adds a value to the filter, as [`KindedBuilder::add`] does.
+    #[inline(always)]
+    fn add_frequent(&mut self, value: Frequent<'_>) -> Outcome<()> {
+        let kind = Kind { tag: self.tag, name: &self.name };
+        match frequent_element(value, kind) {
+            Some(element) if self.has_kind => Ok(self.builder.add(&element)?),
+            _ => self.add(&value.into()),
+        }
     }
 
     /// Adds a value to the filter, unless it is null. A value becomes an element of the filter's

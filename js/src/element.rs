@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::text::{self, Unread};
-use crate::value::{self, Frequent, Value};
+use crate::value::{Frequent, Value};
 use pg_bloom_core::memory::List;
 use pg_bloom_core::{Array, Element, Kind, Layout, Numeric, Tag};
 
@@ -36,25 +36,20 @@ pub fn kind_of_members(name: &str) -> Option<&str> {
     name.strip_prefix(ARRAY_PREFIX).or_else(|| name.strip_suffix("[]"))
 }
 
-/// Takes the next value from `values`, in the form that `js/src/value.rs` describes, if it is one of
-/// the most frequent ones, and returns the element that it stands for in a filter of this kind: a
-/// text in a filter of texts, an integer in one of integers, a float in one of floats. Returns `None`
-/// for all others, and leaves `values` as they are: [`value::read`] and [`element`] then do the same
-/// in a longer time.
+/// Returns the element that a value stands for in a filter of this kind, if it is one of those that
+/// are asked for most: a text in a filter of texts, an integer in one of integers, a float in one of
+/// floats. Returns `None` for all others: [`element`] then does the same in a longer time.
 #[inline(always)]
-pub fn take_frequent<'a>(values: &mut &'a [u8], kind: Kind<'_>) -> Option<Element<'a>> {
-    let mut rest = *values;
-    let element = match (value::take_frequent(&mut rest)?, kind.tag) {
-        (Frequent::Text(text), Tag::Text | Tag::ParquetByteArray) => text.into(),
-        (Frequent::Integer(integer), Tag::Integer | Tag::ParquetInt64) => integer.into(),
+pub fn frequent_element<'a>(value: Frequent<'a>, kind: Kind<'_>) -> Option<Element<'a>> {
+    match (value, kind.tag) {
+        (Frequent::Text(text), Tag::Text | Tag::ParquetByteArray) => Some(text.into()),
+        (Frequent::Integer(integer), Tag::Integer | Tag::ParquetInt64) => Some(integer.into()),
         (Frequent::Number(number), Tag::Integer | Tag::ParquetInt64) if is_safe(number) => {
-            (number as i64).into()
+            Some((number as i64).into())
         }
-        (Frequent::Number(number), Tag::Float | Tag::ParquetDouble) => number.into(),
-        _ => return None,
-    };
-    *values = rest;
-    Some(element)
+        (Frequent::Number(number), Tag::Float | Tag::ParquetDouble) => Some(number.into()),
+        _ => None,
+    }
 }
 
 /// Returns whether a number is an integer that a float of 64 bits tells from its neighbours.

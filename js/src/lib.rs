@@ -45,11 +45,14 @@ use pg_bloom_core::memory::List;
 use pg_bloom_core::{Filter, Header, Layout, Request};
 use slots::Slots;
 use std::cell::RefCell;
+use value::{Frequent, Run, Value};
 
 /// What an instance has between two calls.
 struct Module {
     input: List<u8>,
     output: List<u8>,
+    /// Hashes of the elements that a call asks for, kept for the memory that they have.
+    hashes: List<Option<u64>>,
     filters: Slots<ParsedFilter>,
     builders: Slots<KindedBuilder>,
 }
@@ -67,6 +70,7 @@ thread_local! {
         RefCell::new(Module {
             input: List::new(),
             output: List::new(),
+            hashes: List::new(),
             filters: Slots::new(),
             builders: Slots::new(),
         })
@@ -154,24 +158,75 @@ pub extern "C" fn filter_length(filter: i32) -> usize {
 }
 
 /// Takes the next value from `values`, which are in the form that `js/src/value.rs` describes, and
-/// returns whether it may be in a filter. Fails if the value can't be an element of this filter.
-#[inline]
-fn contains_next(filter: &View<'_>, values: &mut &[u8]) -> Outcome<bool> {
-    let Header { kind, layout, .. } = filter.header;
-    let hash = match element::take_frequent(values, kind) {
-        Some(element) => element.hash_in(kind, layout)?,
-        None => {
-            let value = value::read(values)?;
-            // A filter without a kind never had an element, whatever the value stands for.
-            let element = if kind.is_none() { None } else { element::element(&value, kind)? };
-            match element {
-                Some(element) => element.hash_in(kind, layout)?,
-                None => None,
+/// returns the hash of the element that it stands for in a filter; `None` for a value that is in no
+/// filter of this kind. Fails if the value can't be an element of this filter.
+#[inline(always)]
+fn take_hash(values: &mut &[u8], header: &Header<'_>) -> Outcome<Option<u64>> {
+    match value::take_frequent(values) {
+        Some(value) => hash_of_frequent(value, header),
+        None => hash_of(&value::read(values)?, header),
+    }
+}
+
+/// Returns the hash of the element that a value stands for in a filter, as [`take_hash`] does.
+#[inline(always)]
+fn hash_of_frequent(value: Frequent<'_>, header: &Header<'_>) -> Outcome<Option<u64>> {
+    match element::frequent_element(value, header.kind) {
+        Some(element) => Ok(Some(element.hash())),
+        None => hash_of(&value.into(), header),
+    }
+}
+
+/// Returns the hash of the element that a value stands for in a filter, as [`take_hash`] does.
+#[inline(never)]
+fn hash_of(value: &Value<'_>, header: &Header<'_>) -> Outcome<Option<u64>> {
+    let Header { kind, layout, .. } = *header;
+    // A filter without a kind never had an element, whatever the value stands for.
+    let element = if kind.is_none() { None } else { element::element(value, kind)? };
+    match element {
+        // An element without a hash is a number that no element of the kind can be.
+        Some(element) => Ok(element.hash_in(kind, layout)?),
+        None => Ok(None),
+    }
+}
+
+/// Appends the hashes of the next values in `values` to a list, as [`take_hash`] returns them: of a
+/// run, or of one value.
+fn take_hashes(
+    values: &mut &[u8],
+    header: &Header<'_>,
+    hashes: &mut List<Option<u64>>,
+) -> Outcome<()> {
+    let Some(run) = value::take_run(values)? else {
+        hashes.push(take_hash(values, header)?);
+        return Ok(());
+    };
+    match run {
+        Run::Texts(texts) => {
+            for text in texts {
+                hashes.push(hash_of_frequent(Frequent::Text(text?), header)?);
             }
         }
-    };
-    // An element without a hash is a number that no element of the kind can be.
-    Ok(hash.is_some_and(|hash| build::contains(filter, hash)))
+        Run::Integers(integers) => {
+            for integer in integers {
+                let integer = i64::from_le_bytes(*integer);
+                hashes.push(hash_of_frequent(Frequent::Integer(integer), header)?);
+            }
+        }
+        Run::Numbers(numbers) => {
+            for number in numbers {
+                let number = f64::from_le_bytes(*number);
+                hashes.push(hash_of_frequent(Frequent::Number(number), header)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a filter may have the element with a hash; no filter has one without a hash.
+#[inline(always)]
+fn may_have(filter: &View<'_>, hash: Option<u64>) -> bool {
+    hash.is_some_and(|hash| build::contains(filter, hash))
 }
 
 /// Probes a filter, given by its handle, for one value. The value is in the first `length` bytes of
@@ -182,8 +237,8 @@ fn contains_next(filter: &View<'_>, values: &mut &[u8]) -> Outcome<bool> {
 pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
     call(|module| {
         let filter = module.filters.get(filter).view();
-        let is_found = contains_next(&filter, &mut &module.input[..length])?;
-        Ok(i32::from(is_found))
+        let hash = take_hash(&mut &module.input[..length], &filter.header)?;
+        Ok(i32::from(may_have(&filter, hash)))
     })
 }
 
@@ -199,11 +254,14 @@ pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
     call(|module| {
         let filter = module.filters.get(filter).view();
         let mut values = &module.input[..length];
-        module.output.clear();
+        module.hashes.clear();
         while !values.is_empty() {
-            let is_found = contains_next(&filter, &mut values)?;
-            module.output.push(u8::from(is_found));
+            take_hashes(&mut values, &filter.header, &mut module.hashes)?;
         }
+        // The memory of a filter is slow to come. In a loop that does nothing else, the CPU waits for
+        // that of several elements at once.
+        let answers = module.hashes.iter().map(|&hash| u8::from(may_have(&filter, hash)));
+        module.output = answers.collect();
         Ok(module.output.len() as i32)
     })
 }

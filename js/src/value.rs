@@ -11,8 +11,18 @@
 //! 6  i64                                       an instant: microseconds since 1970-01-01 in UTC
 //! 7  length u32, decimal digits                an integer that has more than 64 bits
 //! 8  dimensions u32, length u32 of each,
-//!    the members in order of storage           an array; its members are of the other forms
+//!    the members in order of storage           an array; its members are of the forms above
 //! ```
+//!
+//! Values of one type that follow each other can be written together, as a *run*:
+//!
+//! ```text
+//!  9  3 unused bytes, count u32, length u32 of each, UTF-8 of all    texts
+//! 10  3 unused bytes, count u32, i64 of each                         integers
+//! 11  3 unused bytes, count u32, f64 of each                         numbers
+//! ```
+//!
+//! The unused bytes put numbers of 64 bits to multiples of 8, if the run begins at one.
 
 use crate::failure::{Failure, Outcome};
 use pg_bloom_core::memory::List;
@@ -36,30 +46,107 @@ pub enum Value<'a> {
 }
 
 /// A value of one of the forms that elements mostly have.
+#[derive(Clone, Copy)]
 pub enum Frequent<'a> {
     Text(&'a str),
     Integer(i64),
     Number(f64),
 }
 
+impl<'a> From<Frequent<'a>> for Value<'a> {
+    fn from(value: Frequent<'a>) -> Value<'a> {
+        match value {
+            Frequent::Text(text) => Value::Text(text),
+            Frequent::Integer(integer) => Value::Integer(integer),
+            Frequent::Number(number) => Value::Number(number),
+        }
+    }
+}
+
 /// Parses one value from the start of `bytes`, if it is a text, an integer or a number, and moves
-/// `bytes` behind it. Returns `None` for others and for damaged ones, after which `bytes` may be
-/// anywhere.
+/// `bytes` behind it. Returns `None`, and leaves `bytes` as they are, for others and damaged ones.
 #[inline(always)]
 pub fn take_frequent<'a>(bytes: &mut &'a [u8]) -> Option<Frequent<'a>> {
-    let [form] = take_array(bytes)?;
-    match form {
-        1 => Some(Frequent::Text(take_text(bytes)?)),
-        3 => Some(Frequent::Integer(i64::from_le_bytes(take_array(bytes)?))),
-        4 => Some(Frequent::Number(f64::from_le_bytes(take_array(bytes)?))),
-        _ => None,
+    let mut rest = *bytes;
+    let [form] = take_array(&mut rest)?;
+    let value = match form {
+        1 => Frequent::Text(take_text(&mut rest)?),
+        3 => Frequent::Integer(i64::from_le_bytes(take_array(&mut rest)?)),
+        4 => Frequent::Number(f64::from_le_bytes(take_array(&mut rest)?)),
+        _ => return None,
+    };
+    *bytes = rest;
+    Some(value)
+}
+
+/// Values of one type that were written together.
+pub enum Run<'a> {
+    Texts(Texts<'a>),
+    /// Integers of 64 bits.
+    Integers(&'a [[u8; 8]]),
+    /// Floats of 64 bits.
+    Numbers(&'a [[u8; 8]]),
+}
+
+/// Texts whose bytes stand one behind the other, in their order.
+pub struct Texts<'a> {
+    /// The length of each, in bytes: a number of 32 bits.
+    lengths: &'a [[u8; 4]],
+    joined: &'a str,
+}
+
+impl<'a> Iterator for Texts<'a> {
+    type Item = Outcome<&'a str>;
+
+    /// Returns the next text. Fails if it would end within a character.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Outcome<&'a str>> {
+        let (length, lengths) = self.lengths.split_first()?;
+        self.lengths = lengths;
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some((text, rest)) = self.joined.split_at_checked(length) else {
+            return Some(Err(damaged()));
+        };
+        self.joined = rest;
+        Some(Ok(text))
     }
+}
+
+/// Parses a run from the start of `bytes`, and moves `bytes` behind it. Returns `None`, and leaves
+/// `bytes` as they are, if a single value begins there. Fails if the bytes end early, or if texts are
+/// not UTF-8.
+pub fn take_run<'a>(bytes: &mut &'a [u8]) -> Outcome<Option<Run<'a>>> {
+    match bytes.first() {
+        Some(form @ 9..=11) => read_run(*form, bytes).map(Some).ok_or_else(damaged),
+        _ => Ok(None),
+    }
+}
+
+/// Parses a run of a form, and moves `bytes` behind it; `None` if they end early, or if texts are not
+/// UTF-8.
+fn read_run<'a>(form: u8, bytes: &mut &'a [u8]) -> Option<Run<'a>> {
+    let _form_and_unused: [u8; 4] = take_array(bytes)?;
+    let count = u32::from_le_bytes(take_array(bytes)?) as usize;
+    if form == 9 {
+        let (lengths, _) = take(bytes, count.checked_mul(4)?)?.as_chunks();
+        let all_lengths = lengths.iter().map(|length| u64::from(u32::from_le_bytes(*length)));
+        let joined = take(bytes, usize::try_from(all_lengths.sum::<u64>()).ok()?)?;
+        return Some(Run::Texts(Texts { lengths, joined: std::str::from_utf8(joined).ok()? }));
+    }
+    let (numbers, _) = take(bytes, count.checked_mul(8)?)?.as_chunks();
+    Some(if form == 10 { Run::Integers(numbers) } else { Run::Numbers(numbers) })
 }
 
 /// Parses one value from the start of `bytes`, in the form that this file's page describes, and
 /// moves `bytes` behind it. Fails if they begin with no value.
 pub fn read<'a>(bytes: &mut &'a [u8]) -> Outcome<Value<'a>> {
-    read_value(bytes).ok_or_else(|| Failure::range("the bytes of a value are damaged"))
+    read_value(bytes).ok_or_else(damaged)
+}
+
+/// Returns the failure for bytes that are no value.
+#[cold]
+fn damaged() -> Failure {
+    Failure::range("the bytes of a value are damaged")
 }
 
 /// Parses one value from the start of `bytes`, and moves `bytes` behind it; `None` if they begin
@@ -117,6 +204,12 @@ fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 #[inline]
 fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u32::from_le_bytes(take_array(bytes)?) as usize;
+    take(bytes, length)
+}
+
+/// Takes so many bytes; `None` if there are fewer.
+#[inline]
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(taken)

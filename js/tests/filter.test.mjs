@@ -353,6 +353,83 @@ test('sizes are told', () => {
   }
 });
 
+/** Returns values in which types, long and short texts, and what needs more than ASCII, alternate. */
+function* mixed() {
+  const texts = ['', 'a', 'key 1', 'é€😀', 'x'.repeat(47), 'x'.repeat(48), 'y'.repeat(70_000), '2'];
+  for (let round = 0; round < 400; round++) {
+    const runs = [1, 2, 3, round % 40];
+    for (let i = 0; i < runs[round % 4]; i++) yield texts[(round + i) % texts.length];
+    for (let i = 0; i < runs[(round + 1) % 4]; i++) yield `${round} ${i}`;
+    if (round % 3 === 0) yield null;
+  }
+}
+
+test('a list has the elements that its members have one by one', () => {
+  const count = 10_000;
+  const numbers = Array.from({ length: count }, (_, i) => i * 37 - 5_000);
+  const lists = {
+    text: [[...mixed()], numbers.map((i) => `key ${i}`), numbers.map((i) => (i % 500 === 0 ? `é ${i}` : `${i}`))],
+    integer: [
+      numbers,
+      numbers.map(BigInt),
+      numbers.map((i) => [i, BigInt(i), String(i), null][i & 3]),
+      [-(2n ** 63n), 2n ** 63n - 1n, Number.MAX_SAFE_INTEGER, -0],
+    ],
+    float: [numbers.map((i) => i / 7), [NaN, -0, 0, Infinity, -Infinity, 5e-324]],
+    numeric: [[1n, 2n ** 64n, -(2n ** 64n), '1.50', 3n, null, 10n ** 100n, '4'], numbers.map(BigInt)],
+    boolean: [[true, false, null, true]],
+    date: [numbers.map((i) => new Date(i * 864e5).toISOString().slice(0, 10))],
+    'integer[]': [[[1, 2], [3n, null], [], [[1], [2]]]],
+  };
+  for (const layout of ['blocked', 'classic', 'parquet']) {
+    for (const [kind, listsOfKind] of Object.entries(lists)) {
+      if (layout === 'parquet' && /numeric|boolean/.test(kind)) continue;
+      for (const list of listsOfKind) {
+        const options = { kind, layout, capacity: 2 * list.length };
+        const filter = Filter.build(list, options);
+        assert.ok(filter.equals(Filter.build(list.values(), options)), kind);
+        const half = list.slice(0, list.length / 2);
+        assert.ok(Filter.build(half, options).withAll(list).equals(filter), kind);
+        const answers = Filter.build(half, options).hasMany(list);
+        assert.deepEqual(answers, Filter.build(half, options).hasMany(list.values()), kind);
+        const few = list.slice(0, 300);
+        assert.deepEqual(filter.hasMany(few), few.map((element) => filter.has(element)), kind);
+      }
+    }
+  }
+});
+
+test('what is refused in a list is refused wherever it stands', () => {
+  const texts = Array.from({ length: 5_000 }, (_, i) => `key ${i}`);
+  const filter = Filter.build(texts);
+  for (const place of [0, 1, 4_095, 4_096, 4_999]) {
+    for (const [value, error] of [['\ud800', RangeError], [undefined, TypeError], [1n, TypeError], [1, TypeError]]) {
+      assert.throws(() => filter.hasMany(texts.with(place, value)), error);
+      assert.throws(() => Filter.build(texts.with(place, value), { kind: 'text' }), error);
+    }
+  }
+  const integers = texts.map((_, i) => i);
+  for (const [value, error] of [[0.5, TypeError], [2 ** 53, RangeError], [2n ** 63n, RangeError], ['x', TypeError]]) {
+    assert.throws(() => Filter.build(integers, { kind: 'integer' }).hasMany([...integers, value]), error);
+    assert.throws(() => Filter.build([...integers.map(BigInt), value]), error);
+  }
+  assert.throws(() => filter.hasMany(['a', , 'b']), TypeError);
+});
+
+test('a list with an iterator of its own is read by it', () => {
+  class Twice extends Array {
+    *[Symbol.iterator]() {
+      for (let i = 0; i < this.length; i++) yield `${this[i]}${this[i]}`;
+    }
+  }
+  assert.ok(Filter.build(Twice.of('a', 'b')).has('aa'));
+  const own = ['a'];
+  own[Symbol.iterator] = () => ['b'].values();
+  assert.deepEqual(Filter.build(['b']).hasMany(own), [true]);
+  const changing = new Proxy(['a', 'b'], { get: (list, name) => (name === '1' ? Math.random() : list[name]) });
+  assert.throws(() => Filter.build(changing), TypeError);
+});
+
 test('there are these names, and none that changes a filter', () => {
   const methods = Object.getOwnPropertyNames(Filter.prototype).sort();
   assert.deepEqual(methods, [

@@ -74,6 +74,38 @@ test('hostile bytes are refused, or are a filter that every method works with', 
   assert.ok(archived.length > 100 && accepted > 300, `${accepted} of ${candidates.length}`);
 });
 
+test('values that another caller of the module writes wrongly are refused', () => {
+  const wasm = readFileSync(new URL('../dist/pg_bloom.wasm', import.meta.url));
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(wasm), {});
+  const give = (bytes) => {
+    const address = exports.input(bytes.length) >>> 0;
+    new Uint8Array(exports.memory.buffer).set(bytes, address);
+    return bytes.length;
+  };
+  let state = 1;
+  const random = (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 8) % below;
+  };
+  const stored = ['text', 'integer', 'float', 'uuid'].map((kind) => Filter.build([], { kind, capacity: 100 }));
+  const filters = stored.map((filter) => exports.filter_parse(give(filter.bytes())));
+  let refused = 0;
+  for (let round = 0; round < 40_000; round++) {
+    const bytes = Uint8Array.from({ length: random(40) }, () => random(4) && random(12));
+    if (bytes.length > 0) bytes[0] = 9 + random(4);
+    // A run of a few values, mostly.
+    if (bytes.length > 8) bytes.set([random(5), 0, 0, random(50) === 0 ? 255 : 0], 4);
+    const filter = filters[random(filters.length)];
+    const builder = exports.builder_new(100n, 0.01, 1, 0);
+    for (const number of [exports.filter_contains(filter, give(bytes)), exports.builder_add(builder, give(bytes))]) {
+      assert.ok(number >= -2 && number <= bytes.length, `${number}: ${bytes}`);
+      refused += Number(number < 0);
+    }
+    exports.builder_release(builder);
+  }
+  assert.ok(refused > 10_000 && refused < 79_000, String(refused));
+});
+
 test('100,000 damaged inputs and refused elements take no memory', () => {
   const stored = Filter.build(['a'], { capacity: 1000 }).bytes();
   const filter = Filter.parse(stored);

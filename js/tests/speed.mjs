@@ -6,6 +6,8 @@
 // The times are of the processor: for a million elements, in nanoseconds for each; for a filter of a million elements, in
 // microseconds. A turn is a process of its own, which takes the median of seven calls; the table has the median of the turns.
 // On a busy machine ELEMENTS may be fewer than a million. A million short texts are meant to take at most 1.5 times as long as in Python, integers and floats at most as long.
+//
+// The last line has the time, in milliseconds, from the beginning of the import to the first answer, in new processes; it is meant to be at most 80.
 
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -133,6 +135,19 @@ function timesHere() {
   };
 }
 
+/** Returns the time from the beginning of the import to the first answer in a new process, in ms. */
+function loadingTime() {
+  const program = `
+    const start = performance.now();
+    const { Filter } = await import('pg-bloom');
+    Filter.build(['a']).has('a');
+    console.log(performance.now() - start);
+  `;
+  const cwd = fileURLToPath(new URL('..', import.meta.url));
+  const args = ['--input-type=module', '--eval', program];
+  return Number(execFileSync(process.execPath, args, { cwd, encoding: 'utf8' }));
+}
+
 function compare(python, numTurns) {
   const program = fileURLToPath(import.meta.url);
   const turns = Array.from({ length: numTurns }, () => ({
@@ -152,6 +167,7 @@ function compare(python, numTurns) {
     }
   }
   console.table(rows);
+  console.log(`loading: ${median(Array.from({ length: CALLS }, loadingTime)).toFixed(1)} ms`);
 }
 
 const [python = 'python3', numTurns = '5'] = process.argv.slice(2);
