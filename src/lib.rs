@@ -6,11 +6,7 @@
 //! below them: `probe`, `read_ahead`, `overfull`, `arguments`, `key_condition`, `filter_type`,
 //! `element`, `error`, `heap`, `other_extensions` and `pg`.
 
-#![deny(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    clippy::disallowed_types
-)]
+#![deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -3,10 +3,7 @@
 //! `words` writes the text of an error: a message, and details. The text doesn't say what the user
 //! can do, since that depends on where the crate is used; the caller adds a hint.
 
-#![allow(
-    missing_docs,
-    reason = "names of variants and fields say what they are"
-)]
+#![allow(missing_docs, reason = "names of variants and fields say what they are")]
 
 mod words;
 

@@ -49,11 +49,7 @@
 
 #![cfg_attr(
     not(test),
-    deny(
-        clippy::disallowed_macros,
-        clippy::disallowed_methods,
-        clippy::disallowed_types
-    )
+    deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types)
 )]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, unsafe_code)]
 

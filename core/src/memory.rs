@@ -13,11 +13,7 @@
 use crate::interrupt;
 
 mod hook;
-#[allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "a list is a `Vec` inside"
-)]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a list is a `Vec` inside")]
 mod list;
 
 pub use hook::{exhausted, set_hook};

@@ -31,10 +31,7 @@ struct ProbeSite {
 ///
 /// Fails with 0A000 for a type or collation that can't be an element.
 #[inline(always)]
-#[allow(
-    clippy::mut_from_ref,
-    reason = "each call asks for the data of its call site once"
-)]
+#[allow(clippy::mut_from_ref, reason = "each call asks for the data of its call site once")]
 fn probe_site(
     call: &Call,
     filter_type: FilterType,

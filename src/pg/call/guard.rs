@@ -17,10 +17,7 @@
 //! for the copy, PostgreSQL calls callbacks in stack frames that are gone. So all functions that
 //! may run code of users are declared in [`raw`], and called by [`guard`].
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "errors are caught and raised again here"
-)]
+#![allow(clippy::disallowed_methods, reason = "errors are caught and raised again here")]
 
 use crate::pg::memory::reserve;
 use cee_scape::call_with_sigsetjmp;

@@ -28,7 +28,7 @@ pub struct PlannedScan {
 }
 
 impl PlannedScan {
-    /// ScanReads what the planner knows about a scan of an index, for the function `amcostestimate`:
+    /// Reads what the planner knows about a scan of an index, for the function `amcostestimate`:
     /// sizes, how many rows match by its statistics, and how many values are looked for. `loops` says
     /// how often the scan is repeated with other keys.
     ///

@@ -23,10 +23,7 @@ pub enum Ending<T> {
 /// # Safety
 /// Nothing that `statements` opens may be left open, and nothing may be used afterwards that only
 /// its locks protect.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "what is caught here is raised again"
-)]
+#[allow(clippy::disallowed_methods, reason = "what is caught here is raised again")]
 pub unsafe fn in_subtransaction<T>(statements: impl FnOnce() -> Result<Ending<T>>) -> Result<T> {
     // SAFETY: these are PostgreSQL's own steps for a block with exceptions in PL/pgSQL. The
     // subtransaction must be ended here after an error, too: if nobody ended it, PostgreSQL would
