@@ -147,8 +147,8 @@ const WATCHED_BITS_OF_ALTERNATIVE: usize = 16;
 
 impl WatchedHashes {
     /// Returns an empty set, with enough bits for what this number of alternatives watches.
-    fn for_alternatives(alternatives: usize) -> WatchedHashes {
-        let wanted_bits = alternatives * WATCHED_BITS_OF_ALTERNATIVE;
+    fn for_alternatives(num_alternatives: usize) -> WatchedHashes {
+        let wanted_bits = num_alternatives * WATCHED_BITS_OF_ALTERNATIVE;
         let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
         WatchedHashes {
             bitmap: List::zeroed(num_bits / u64::BITS as usize),
@@ -262,8 +262,9 @@ impl TestedRow<'_> {
     /// hashes, and what all rows must have beside it. All hashes of the row must have been added.
     ///
     /// An alternative consists of parts that must all hold. It *watches* one of them: a row comes
-    /// here only if it has a hash of a watched part. If the row meets the watched part but lacks
-    /// another one, the alternative watches that one from now on, since fewer rows may meet it.
+    /// here only if it has a hash of a watched part, or one that shares its bit. If the row meets
+    /// the watched part but lacks another one, the alternative watches that one from now on, since
+    /// fewer rows may meet it.
     pub fn may_match(self) -> bool {
         let test = self.test;
         let last_row = &test.last_row;
@@ -281,7 +282,9 @@ impl TestedRow<'_> {
                 return test.required.holds(&row_has);
             };
 
-            // If the row lacks the watched part, that part already rules out most rows like it.
+            // If the row lacks the watched part, it came here by another alternative, or by a
+            // shared bit. Then the watched part rules out rows like it already, and stays. (It also
+            // stays if the row has a hash of the part that isn't enough: `a` of `(a AND b) OR c`.)
             let watched_part = &alternative.parts[alternative.watched_part];
             if watched_part.holds(&row_has) {
                 alternative.watched_part = lacking_part;

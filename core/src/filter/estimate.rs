@@ -472,10 +472,10 @@ fn clear_share_of_block(shape: Shape, load: f64) -> ClearShare {
     let mean = (-load * sets_given_bit).exp();
     let slope = sets_given_bit * mean;
 
-    // The part that cancels out, load · slope², is this times mean².
-    let cancelled = load * sets_given_bit * sets_given_bit;
+    // The part that cancels out is load · slope² = load · s² · mean².
+    let cancelled_per_mean_square = load * sets_given_bit * sets_given_bit;
     let mean_square = mean_square_of_clear_share(shape, load);
-    let variance = mean_square - mean * mean * (1.0 + cancelled);
+    let variance = mean_square - mean * mean * (1.0 + cancelled_per_mean_square);
     ClearShare { variance, slope }
 }
 

@@ -118,8 +118,7 @@ fn rate_at_deviations(shape: Shape, elements: u64, deviations: f64) -> f64 {
 ///
 /// A sum with the mean μ, the standard deviation σ and the third central moment κ exceeds
 /// μ + z·σ + (z² - 1)/6 · κ/σ² as rarely as a normal variable exceeds its mean by z standard
-/// deviations (Cornish and Fisher, Moments and Cumulants in the Specification of Distributions,
-/// 1937).
+/// deviations (Cornish and Fisher, see the module's page).
 fn skew_factor(deviations: f64) -> f64 {
     (deviations * deviations - 1.0) / 6.0
 }

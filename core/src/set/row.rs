@@ -60,8 +60,8 @@ impl Row {
     ///
     /// Elements from the future stay as well, since the clock may have been set back. But a stored
     /// row has no room for times more than 15 slices apart, and its earliest time may be 8 slices
-    /// before now. So times more than 7 slices after now are replaced by the time 7 slices after
-    /// now.
+    /// before now. So times more than 7 slices after now (`MOST_SLICES_AHEAD`) are replaced by the
+    /// time of that limit.
     ///
     /// Example: at time 100, elements from time 92 on stay, and times after 107 become 107.
     pub fn forget(&mut self, form: SetForm, now: i64) -> usize {

@@ -95,7 +95,7 @@ pub fn check_capacity(capacity: i64) -> Result<u64> {
 /// and rounded up, to a number of the form m · 2^e, where m is at least this number and less than
 /// twice as large. Smaller numbers are found by trying.
 const LEAST_ROUNDED: f64 = 64.0;
-/// From this number of blocks on, they are rounded in layout `classic`, where a block is one bit.
+/// As [`LEAST_ROUNDED`], in layout `classic`, where a block is one bit.
 const LEAST_ROUNDED_CLASSIC: f64 = 1024.0;
 
 /// What filters of one layout and rate have in common, whatever their size.

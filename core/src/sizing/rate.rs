@@ -32,7 +32,8 @@
 //!
 //! ```text
 //! mean of the square     q/m + (1 - 1/m) · q² (1 - a/m)  =  q² + (q - q² - a q²)/m
-//! less the mean's, q²    variance  =  q (1 - (1 + a) q)/m
+//! square of the mean     q²
+//! variance               their difference: q (1 - (1 + a) q)/m
 //! ```
 //!
 //! # How much the rates of filters vary
@@ -364,7 +365,7 @@ impl BlockMoments {
             static CACHE: RefCell<List<BlockMoments>> = const { RefCell::new(List::new()) };
         }
         CACHE.with_borrow_mut(|cache| {
-            let index_if_cached = cache.iter().position(|means| means.fill_power == fill_power);
+            let index_if_cached = cache.iter().position(|moments| moments.fill_power == fill_power);
             let index = index_if_cached.unwrap_or_else(|| {
                 cache.push(BlockMoments::without_elements(fill_power));
                 cache.len() - 1
@@ -503,8 +504,8 @@ pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
 /// each of the `cells` bits.
 ///
 /// Nearly every throw sets another bit. Each pair of throws hits the same bit with probability
-/// 1/cells, so about throws²/2 / cells throws are repeated. With a = throws/cells, the share of set
-/// bits is a less the share of repeated throws, which is a²/2 on average.
+/// 1/cells, so about throws²/2 / cells throws are repeated. With a = throws/cells, these are a²/2
+/// for each bit. So the share of set bits is a - a²/2 on average.
 ///
 /// The number of repeated throws is nearly Poisson-distributed. So its variance is its mean,
 /// a²/2 · cells, and the variance of the share is that divided by cells²: a²/2 / cells.
@@ -512,7 +513,8 @@ fn sparse_fill_moments(cells: f64, throws_per_cell: f64) -> FillMoments {
     let a = throws_per_cell;
     FillMoments {
         mean: a - a * a / 2.0,
-        // The term a/3 lowers the variance by less than one part in 100,000.
+        // a/3 is not the next term of the series, which is 5a/6. Either lowers the variance by less
+        // than one part in 50,000.
         variance: a * a * (0.5 - a / 3.0) / cells,
     }
 }

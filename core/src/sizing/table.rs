@@ -156,7 +156,7 @@ pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
         .cells()
         .find(meets_rate)
         .expect("the row was chosen because a cell meets the rate");
-    // In this case, ClickHouse's table prefers two hashes to one.
+    // The exception: two hashes are preferred to one.
     if layout == Layout::Classic
         && row.bits == 2
         && let Some(two_hashes) = row.cells().find(|cell| cell.num_hashes == 2)

@@ -1,10 +1,11 @@
 //! The narrowest cut of a section: the fewest edges of which each path has one.
 //!
 //! By the theorem of Ford and Fulkerson (*max-flow min-cut*) there are as many edges in it as there
-//! are paths that share no edge. Such paths are found one after the other, each by a breadth-first
-//! search (the algorithm of Edmonds and Karp). Each new path may also go *back* along an edge of an
-//! earlier one, which then is on neither. When no further path can be found, the edges that lead
-//! out of the nodes that the last search could still reach are the cut.
+//! are paths, at most, that share no edge that can be cut. Such paths are found one after the
+//! other, each by a breadth-first search (the algorithm of Edmonds and Karp). Each new path may
+//! also go *back* along an edge of an earlier one, which then is on neither. When no further path
+//! can be found, the edges that lead out of the nodes that the last search could still reach are
+//! the cut.
 
 use super::graph::Graph;
 use super::section::{NodeSet, Section, Sections};
@@ -58,9 +59,9 @@ impl CutSearch {
     /// Returns `None` if each cut has more than `most` edges, or if there is no cut, as some path
     /// has no edge that may be in one. `edges` must be all edges of the section.
     ///
-    /// The cut is found as a maximum flow (Ford and Fulkerson): the smallest cut has as many edges
-    /// as there are paths that share no edge that can be cut. So such paths are added, one by one,
-    /// until there is no further one. Example:
+    /// The cut is found as a maximum flow: the smallest cut has as many edges as there are paths,
+    /// at most, that share no edge that can be cut. So such paths are added, one by one, until
+    /// there is no further one. Example:
     ///
     /// ```text
     /// first ─a→ 1 ─c→ last     One path is added: a, c. A second one gets from `first` to 1 by b,

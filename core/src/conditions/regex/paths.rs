@@ -161,14 +161,16 @@ impl RequirementSearch<'_> {
     ///    cut may have crossing paths again, and then this function is called within itself. The
     ///    outermost call sets a limit of work for all of them.
     /// 2. By several cuts, if the first way finds no cut or reaches the limit. It may find less
-    ///    than all paths require. That is never wrong: more texts have what is required.
+    ///    than all paths require. That is never wrong: more texts have what is required. Only the
+    ///    outermost call does this. A call within it requires nothing then, which is never wrong
+    ///    either.
     ///
     /// `depth` is how many sections this one is nested in.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
         let is_outermost_call = !self.has_work_limit;
         if !is_outermost_call {
-            // If the first way fails within itself, nothing is required, which is never wrong.
+            // This call is part of the first way of an outer one, which has set the limit.
             let by_one_cut = self.requirement_by_one_cut(section, &edges, depth);
             return by_one_cut.unwrap_or_default();
         }

@@ -34,7 +34,7 @@ struct PendingRowPage {
     address: RowPage,
     /// The bytes of the page; empty if no tile has slots in it yet.
     bytes: List<u8>,
-    /// The tiles that have its slots, by their indices in [`Build::tiles`].
+    /// The tiles that have its slots, by their indexes in [`Build::tiles`].
     tiles: List<usize>,
 }
 
@@ -89,7 +89,7 @@ impl PendingRowPage {
     /// are places for filters: the first slot gets the first row, and so on. Slots without a row
     /// stay free.
     fn note_tile(&mut self, tile: &Tile, rows: &[RowId]) {
-        // Tiles are numbered by their indices in Build::tiles.
+        // Tiles are numbered by their indexes in Build::tiles.
         self.tiles.push(tile.ordinal as usize);
         self.address.group = tile.group;
         // Allocates the page if this is its first tile.
@@ -264,23 +264,23 @@ impl Build {
         }
 
         let filters = filters as u64;
-        let room_of_page = u64::from(group.blocks_per_page(self.directory.size));
-        let mut blocks_of_each_slot = (room_of_page / filters).clamp(1, blocks_per_slot);
+        let blocks_per_page = u64::from(group.blocks_per_page(self.directory.size));
+        let mut blocks_of_each_slot = (blocks_per_page / filters).clamp(1, blocks_per_slot);
 
         let blocks_filled = filters * blocks_of_each_slot;
-        let wastes_pages = blocks_filled < room_of_page * 3 / 4;
+        let wastes_pages = blocks_filled < blocks_per_page * 3 / 4;
         let has_whole_filters = blocks_of_each_slot == blocks_per_slot;
         if wastes_pages && !has_whole_filters {
             blocks_of_each_slot += 1;
         }
 
-        let width = (room_of_page / blocks_of_each_slot).max(1) as u16;
+        let width = (blocks_per_page / blocks_of_each_slot).max(1) as u16;
         width.min(widest)
     }
 
     /// Writes a *tile*: neighbouring pages that have the bits of filters side by side. They are
     /// filters of one group that are kept in memory, from index `first_filter` on, as many as the
-    /// tile has places for. Returns the index of the first filter after these. `group_index` is the
+    /// tile has slots for. Returns the index of the first filter after these. `group_index` is the
     /// index of the group in [`Build::groups`].
     ///
     /// The rows of the table that the filters belong to are noted on the group's *row page*, which
@@ -295,31 +295,31 @@ impl Build {
         group_index: usize,
         first_filter: usize,
     ) -> Result<usize, S::Error> {
-        let kept = &self.groups[group_index];
-        let filters_left = kept.rows.len() - first_filter;
-        let width = self.width_for(&kept.group, filters_left);
-        if !kept.row_page.has_room_for(width) {
+        let pending = &self.groups[group_index];
+        let filters_left = pending.rows.len() - first_filter;
+        let width = self.width_for(&pending.group, filters_left);
+        if !pending.row_page.has_room_for(width) {
             self.write_row_page(sink, group_index)?;
         }
-        let tile = self.add_tile(group_index, width)?;
+        let tile = self.allocate_tile(group_index, width)?;
 
-        // The tile may have places for more filters, which stay free.
+        // The tile may have more slots, which stay free.
         let num_filters = filters_left.min(usize::from(width));
         let end_filter = first_filter + num_filters;
         let filters = first_filter..end_filter;
-        let kept = &mut self.groups[group_index];
-        kept.row_page.note_tile(&tile, &kept.rows[filters.clone()]);
-        write_tile_pages(sink, self.directory.size, &tile, kept.bits_of(&filters))?;
+        let pending = &mut self.groups[group_index];
+        pending.row_page.note_tile(&tile, &pending.rows[filters.clone()]);
+        write_tile_pages(sink, self.directory.size, &tile, pending.bits_of(&filters))?;
         Ok(end_filter)
     }
 
-    /// Adds a tile of this width for filters of a group to [`Build::tiles`], and returns it. Its
-    /// pages are allocated, but not written. Its *slots*, the places for filters, are the next ones
-    /// of the group's row page, which must have room for them, and is not changed. `group_index` is
+    /// Allocates a tile of this width for filters of a group, adds it to [`Build::tiles`], and
+    /// returns it. Nothing is written. Its *slots*, the places for filters, are the next ones of
+    /// the group's row page, which must have room for them, and is not changed. `group_index` is
     /// the index of the group in [`Build::groups`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out.
-    fn add_tile(&mut self, group_index: usize, width: u16) -> error::Result<Tile> {
+    fn allocate_tile(&mut self, group_index: usize, width: u16) -> error::Result<Tile> {
         let group_number = self.number_of_group(group_index);
         let PendingGroup { group, row_page, .. } = &self.groups[group_index];
         let grid = Grid::new(self.directory.size, group, width);

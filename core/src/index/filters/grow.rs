@@ -116,10 +116,10 @@ impl Directory {
         let least_width = added_slots.clamp(1, widest.into());
 
         // A page has no more blocks of a slot than the slot has.
-        let room_of_page = u64::from(group.blocks_per_page(self.size));
-        let blocks_of_each_slot = (room_of_page / least_width).clamp(1, blocks_per_slot);
+        let blocks_per_page = u64::from(group.blocks_per_page(self.size));
+        let blocks_of_each_slot = (blocks_per_page / least_width).clamp(1, blocks_per_slot);
 
-        let width = room_of_page / blocks_of_each_slot;
+        let width = blocks_per_page / blocks_of_each_slot;
         width.min(widest.into()) as u16
     }
 

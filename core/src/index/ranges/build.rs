@@ -141,13 +141,13 @@ impl Build {
         let highest_level = highest_level_of_new(&options);
         let targets = targets(&options, highest_level);
 
-        let level_one = LevelPlan {
+        let plan_of_level_one = LevelPlan {
             level: Level::One,
             width: width_of_level_one(&options, highest_level),
             target: targets[Level::One],
             size: options.size,
         };
-        let level_two = LevelPlan {
+        let plan_of_level_two = LevelPlan {
             level: Level::Two,
             width: Width::MAX,
             target: targets[Level::Two],
@@ -161,8 +161,8 @@ impl Build {
             highest_level,
             target: targets[Level::Zero],
             gathered: GatheredRanges::default(),
-            level_one: PendingLevelOne::new(level_one, most_hashes),
-            level_two: PendingLevelTwo::new(level_two, most_words),
+            level_one: PendingLevelOne::new(plan_of_level_one, most_hashes),
+            level_two: PendingLevelTwo::new(plan_of_level_two, most_words),
             mean_keys_per_range: None,
         }
     }
@@ -337,13 +337,14 @@ impl Build {
     ///
     /// ```text
     /// a tile of level 0    has a filter for each of up to 128 ranges of the table
-    ///           level 1    has a filter for each of some tiles of level 0, with all keys of that tile
-    ///           level 2    has a filter for each of some tiles of level 1, with all keys of that tile
+    ///           level 1    has a filter for each of some tiles of level 0, with all keys of it
+    ///           level 2    has a filter for each of some tiles of level 1, with all keys of it
     /// ```
     ///
     /// So the keys become a new filter of level 1. If there is a level 2, they are also added to
-    /// its newest filter. Filters are kept in memory until there are enough for a tile. When a tile
-    /// of level 1 is written, the newest filter of level 2 has all of its keys, and is complete.
+    /// its *open* filter, which isn't complete yet. Filters are kept in memory until there are
+    /// enough for a tile. When a tile of level 1 is written, the open filter of level 2 has all of
+    /// its keys, and is closed.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -360,7 +361,8 @@ impl Build {
         let keys_if_full = keys_so_far * f64::from(MAX_WIDTH) / ranges;
 
         // All filters of a tile have the same size. If that of the kept filters is too small for
-        // the new one, these are written, and the new one begins another tile.
+        // the new one, and they fill tiles (their number is a multiple of 8), they are written, and
+        // the new one begins another tile.
         if self.level_one.needs_other_tile(keys_if_full) {
             self.write_level_one(sink, Input::MoreFollows)?;
         }
@@ -398,17 +400,19 @@ impl Build {
         Ok(())
     }
 
-    /// Gives each tile of level 1 that was just written its filter of level 2, which has all keys of
-    /// the tile. There are `new_tiles` such tiles, mostly one. The filters are kept in memory until
-    /// they fill a tile of level 2, or take too much memory; then they are written.
+    /// Gives each tile of level 1 that was just written its filter of level 2, which has all keys
+    /// of the tile. There are `new_tiles` such tiles, mostly one. The filters are kept in memory
+    /// until they fill a tile of level 2, or take too much memory; then they are written.
     ///
     /// While level 1 was kept in memory, its keys were also added to one filter of level 2. Usually
     /// it was then written as one tile, whose filter this is. But if it was written as several
     /// tiles, each of them gets a copy of the filter, since keys can't be taken out. A copy reports
     /// more keys than its tile has, but misses none.
     ///
-    /// Example: level 1 had 24 filters. As a tile has 8, 16, 32, 64 or 128, they were written as
-    /// tiles of 16 and 8. One filter of level 2 has the keys of all 24, and both tiles get a copy.
+    /// Example: level 1 had 24 filters when it was written before the end of the table. As no tile
+    /// may have unused columns then, they became tiles of 16 and 8. One filter of level 2 has the
+    /// keys of all 24, and both tiles get a copy. (At the end of the table they would be one tile
+    /// of 32.)
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -430,9 +434,10 @@ impl Build {
     }
 
     /// Makes the next filters of level 2 larger, if those that are kept in memory are too small for
-    /// `keys` keys: such a filter would report too many keys that it doesn't have. As all filters
-    /// of a tile have one size, the kept ones are written first. The next filter decides the size
-    /// of its tile by its own keys.
+    /// `keys` keys, and can be written without an unused column: if their number is a multiple of
+    /// 8. Filters that are too small report too many keys that they don't have. As all filters of a
+    /// tile have one size, the kept ones are written first. The next filter decides the size of its
+    /// tile by its own keys.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -561,8 +566,9 @@ impl Build {
     /// the mean of some neighbouring ranges. `keys_per_range` has the number of keys of each.
     ///
     /// The last range of the table doesn't count, since it isn't full yet: that is the last one of
-    /// these if no more ranges follow (`Input::Ended`). Nor do ranges with far fewer keys than most
-    /// ([`complete_columns`]). If no range is left, the mean stays as it is.
+    /// these if no more ranges follow (`Input::Ended`). Nor do ranges that don't look full, with
+    /// less than half the keys of the fuller ones ([`complete_columns`]). If no range is left, the
+    /// mean stays as it is.
     fn update_mean_keys(&mut self, keys_per_range: &[f64], input: Input) {
         let full_ranges = match input {
             Input::MoreFollows => keys_per_range.len(),

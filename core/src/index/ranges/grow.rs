@@ -170,7 +170,7 @@ impl Directory {
     /// has a tile:
     ///
     /// - The first tiles are added one at a time, since each may be wider than the one before.
-    ///   (If the index has level 0 only, this holds for all tiles.)
+    ///   (If the index is *flat*, that is, never gets level 1, this holds for all tiles.)
     /// - Later tiles are equal, so several may be added at once. But each needs a *slot above*: a
     ///   filter with all of its keys, in a tile of level 1, by which lookups can skip the tile. If
     ///   20 tiles are missing and level 1 has 5 free slots, 5 are added. If level 1 has none, it
@@ -373,8 +373,8 @@ impl Directory {
 
     /// Plans a tile of level 1, for a new tile of level 0 that needs a slot when no tile of level 1
     /// has a free one. Plans a tile of level 2, too, if the tile of level 1 needs a slot there and
-    /// none is free. Returns their shapes, with the highest level that has a slot for them. Nothing
-    /// is added yet.
+    /// none is free. Returns their shapes, and the highest level that will have bits of the keys of
+    /// the tile of level 0. Nothing is added yet.
     ///
     /// `keys_per_level_zero_tile` is how many keys a filter of the new tile is expected to have,
     /// which is all keys of one tile of level 0; a key counts once in every range that has it. If
@@ -456,7 +456,8 @@ impl Directory {
     /// Plans the next tile of level 2: returns how many Bloom filters it has, and how many pages.
     /// Each filter will have all keys of one tile of level 1. These tiles are still to come, and
     /// will have `width_below` filters each, of about `keys_per_filter_below` keys. Each of their
-    /// filters in turn will have all keys of one tile of level 0.
+    /// filters in turn will have all keys of one tile of level 0. `seen_keys_of_two` says how many
+    /// keys each filter of the last tile of level 2 has; it is empty if there is none.
     ///
     /// Example: level 1 has 1,024 filters now. Its next tiles have 128 filters, of 50,000 keys
     /// each.
@@ -465,15 +466,14 @@ impl Directory {
     ///    1,024 / 128 = 8 filters.
     /// 2. It will have the keys of 8 · 128 = 1,024 tiles of level 0. It must keep the false
     ///    positive rate that is promised for the last range of the table in these.
-    /// 3. `seen_keys` says that the filters of the last tile of level 2 have 3,000,000 keys each.
-    ///    Each of them is for a tile of only 64 filters, so a new filter gets room for twice as
-    ///    many keys: 6,000,000. Without a tile of level 2 (`seen_keys` is empty then), it would get
-    ///    room for 128 · 50,000 = 6,400,000 keys.
+    /// 3. The filters of the last tile of level 2 have 3,000,000 keys each. Each of them is for a
+    ///    tile of only 64 filters, so a new filter gets room for twice as many keys: 6,000,000.
+    ///    Without a tile of level 2 it would get room for 128 · 50,000 = 6,400,000 keys.
     fn plan_level_two(
         &self,
         width_below: Width,
         keys_per_filter_below: f64,
-        seen_keys: &[f64],
+        seen_keys_of_two: &[f64],
     ) -> TileShape {
         // A tile has its full size from the start, so it must not be too large for the index. If it
         // doubles the level below, few tiles of level 2 are ever needed.
@@ -489,8 +489,10 @@ impl Directory {
         let last_width_below = self.width_below_last_of_level_two().unwrap_or(width_below);
         let times_as_many_keys =
             f64::from(filters_per_tile_below) / f64::from(last_width_below.columns());
-        let likely_keys: List<f64> =
-            seen_keys.iter().map(|keys| keys * times_as_many_keys).collect();
+        let likely_keys: List<f64> = seen_keys_of_two
+            .iter()
+            .map(|keys| keys * times_as_many_keys)
+            .collect();
 
         self.shape_of_next(NextTile {
             level: Level::Two,
@@ -513,10 +515,10 @@ impl Directory {
     /// of the shapes in `new_tiles`: first those of levels 2 and 1, if any, and then up to
     /// `most_tiles` tiles of level 0. `most_tiles` must be at least 1.
     ///
-    /// A *tile* has up to 128 *slots*, the places of its Bloom filters. Each tile of level 0, except
-    /// for the first ones of the index, needs a slot in level 1: a filter of all keys of the tile.
-    /// So no more are added than level 1 has free slots. For example, if 20 tiles are wanted, and
-    /// level 1 has just got a new tile of 8 slots, 8 are added.
+    /// A *tile* has up to 128 *slots*, the places of its Bloom filters. Each tile of level 0,
+    /// except for the first ones of the index, needs a slot in level 1: a filter of all keys of the
+    /// tile. So no more are added than level 1 has free slots. For example, if 20 tiles are wanted,
+    /// and level 1 has just got a new tile of 8 slots, 8 are added.
     ///
     /// The result may have a directory page, which the caller must write: see
     /// [`Directory::make_room_for_records`].
@@ -536,6 +538,7 @@ impl Directory {
         }
 
         let tiles = if new_tiles.needs_slots_above {
+            // At least one is free: the last tile of level 1 had one, or the tile was just added.
             most_tiles.min(grown.free_slots(Level::One))
         } else {
             most_tiles

@@ -21,13 +21,13 @@ const OVERFULL: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
     /// Pages of the index for an absent key: the metapage, one page of each tile that every lookup
-    /// probes, one of each tile that the level above reports wrongly. A present key needs one more
-    /// for each tile that has it, unless every lookup probes that tile. Directory pages are not
-    /// counted: sessions keep their contents.
+    /// probes, one of each tile that the level above reports by mistake. A present key needs one
+    /// more for each tile that has it, unless every lookup probes that tile. Directory pages are
+    /// not counted: sessions keep their contents.
     pub index_pages: f64,
-    /// The share of ranges that are read unnecessarily for an absent key.
+    /// The share of ranges that are read by mistake for an absent key.
     pub fpr: f64,
-    /// How many ranges are read unnecessarily for each tile that has a key.
+    /// How many ranges are read by mistake for each tile that has a key.
     pub beside_match: f64,
 }
 
@@ -37,14 +37,14 @@ pub struct Expectation {
 struct LevelZeroSums {
     tiles: f64,
     ranges: f64,
-    /// Ranges that are read unnecessarily in a lookup of a key that no row has.
+    /// Ranges that are read by mistake in a lookup of a key that no row has.
     false_positives: f64,
-    /// For each tile, how many of its ranges are read unnecessarily if another one of them has the
-    /// key that is looked up; these numbers are added up.
+    /// For each tile, how many of its ranges are read by mistake if another one of them has the key
+    /// that is looked up; these numbers are added up.
     false_positives_beside_match: f64,
-    /// Pages of tiles that are read in a lookup of a key that no row has, since a level above
-    /// reports the tile by mistake.
-    pages_read_by_mistake: f64,
+    /// Pages of the index that are read in a lookup of a key that no row has. It begins with those
+    /// that every lookup reads. Pages of tiles that a level above reports by mistake are added.
+    index_pages: f64,
 }
 
 /// Neighbouring tiles of one shape whose keys have bits on the same levels.
@@ -90,7 +90,7 @@ impl LevelZeroSums {
         let has_level_above = tiles.highest_level > Level::Zero;
         if has_level_above {
             let fpr_of_levels_above = fpr_of_all_levels / fpr_of_level_zero;
-            self.pages_read_by_mistake += tile_count * fpr_of_levels_above;
+            self.index_pages += tile_count * fpr_of_levels_above;
         }
 
         // A lookup of a key that one range of a tile has: only level 0 can rule out the others.
@@ -136,7 +136,7 @@ impl LevelZeroSums {
 
 impl Expectation {
     /// Returns what a lookup is expected to read: how many pages of the index, and how many ranges
-    /// of the table without need. It is computed for an index whose filters all have the false
+    /// of the table by mistake. It is computed for an index whose filters all have the false
     /// positive rate that they were made for.
     ///
     /// The directory says where the *tiles* of the index are. A tile of level 0 has the Bloom
@@ -146,45 +146,44 @@ impl Expectation {
     /// another tile only if the filter above reports the tile. If no row has the key that is looked
     /// up, the filter does that by mistake.
     pub fn for_directory(directory: &Directory) -> Expectation {
-        let mut level_zero = LevelZeroSums::default();
-        for run in &directory.runs[Level::Zero] {
-            level_zero.add_run(directory, run);
-        }
-
         let metapage = 1.0;
         let tiles_always_read = f64::from(directory.always_probed());
-        let pages_always_read = metapage + tiles_always_read;
-        let pages_read_by_mistake =
-            level_zero.pages_read_by_mistake + level_one_pages_read_by_mistake(directory);
+        let mut sums = LevelZeroSums {
+            index_pages: metapage + tiles_always_read,
+            ..LevelZeroSums::default()
+        };
+        for run in &directory.runs[Level::Zero] {
+            sums.add_run(directory, run);
+        }
+        // Added one by one: in another order the sum is rounded differently.
+        let index_pages = level_one_fprs(directory).fold(sums.index_pages, |sum, fpr| sum + fpr);
 
         let mean_fpr = match directory.options.fpr {
             Some(chosen_fpr) => chosen_fpr,
-            None if level_zero.ranges > 0.0 => level_zero.false_positives / level_zero.ranges,
+            None if sums.ranges > 0.0 => sums.false_positives / sums.ranges,
             // An index without ranges: the rate of the first one that will come.
             None => directory.options.promised_fpr(0),
         };
 
         Expectation {
-            index_pages: pages_always_read + pages_read_by_mistake,
+            index_pages,
             fpr: mean_fpr,
-            beside_match: level_zero.false_positives_beside_match / level_zero.tiles.max(1.0),
+            beside_match: sums.false_positives_beside_match / sums.tiles.max(1.0),
         }
     }
 }
 
-/// Returns how many pages of tiles of level 1 a lookup is expected to read by mistake, if no row
-/// has the key: for each tile that has a filter on level 2, one page with the false positive rate
-/// of that filter.
-fn level_one_pages_read_by_mistake(directory: &Directory) -> f64 {
+/// Returns the false positive rate of each filter on level 2 that is for a tile of level 1: with
+/// this probability a lookup of a key that no row has reads a page of the tile by mistake.
+fn level_one_fprs(directory: &Directory) -> impl Iterator<Item = f64> {
     let first_with_filter = directory.tiles_without_slot_above(Level::One);
     let tiles_with_filter = directory.tiles_from(Level::One, first_with_filter);
-    let fprs_of_level_two = tiles_with_filter.map(|tile| {
+    tiles_with_filter.map(|tile| {
         let range = first_range(directory, &tile);
-        let fpr_of_range = directory.options.promised_fpr(range.into());
+        let fpr_of_all_levels = directory.options.promised_fpr(range.into());
         let highest_level = Level::Two;
-        rate_of_level(fpr_of_range, Level::Two, highest_level)
-    });
-    fprs_of_level_two.sum()
+        rate_of_level(fpr_of_all_levels, Level::Two, highest_level)
+    })
 }
 
 /// Returns the first tile of level 0 whose keys are in a filter of level 2 as well; `None` if there
@@ -233,10 +232,10 @@ pub struct Survey {
     pub keys: f64,
     /// Bits of all tiles.
     pub bits: u64,
-    /// The share of ranges with keys that are read unnecessarily for an absent key, by the present
+    /// The share of ranges with keys that are read by mistake for an absent key, by the present
     /// bits.
     pub fpr: f64,
-    /// Ranges with so many keys that they are read unnecessarily much more often than promised.
+    /// Ranges with so many keys that they are read by mistake much more often than promised.
     pub overfull: u64,
 }
 
@@ -303,8 +302,8 @@ impl SurveySums {
     /// Ranges without keys are left out. `fill` has the counts of the tile's bits.
     ///
     /// `read_share` is the share of the lookups of absent keys that read the tile: the levels above
-    /// rule it out for the others. A range is read by mistake if the tile is read and the filter of
-    /// the range reports the key. Example: if one lookup in 50 reads the tile, and the filter has a
+    /// rule it out for the others. A range is read by mistake if the tile is read and its own
+    /// columns report the key. Example: if one lookup in 50 reads the tile, and the range has a
     /// false positive rate of 1/200, one lookup in 10,000 reads the range.
     fn add_ranges_of_tile(
         &mut self,
@@ -314,16 +313,16 @@ impl SurveySums {
         read_share: f64,
     ) {
         let most_keys_per_column = most_keys_per_column(directory, tile);
-        // A filter consists of one column of the tile, or of several that share its keys.
+        // The keys of a range are in one column (Bloom filter), or spread over several.
         for columns_of_range in fill.slot_columns.slots() {
             let keys = fill.keys(&columns_of_range);
             if keys > 0.0 {
                 let most_keys = most_keys_per_column * columns_of_range.len() as f64;
-                let fpr_of_filter = fill.rate(&columns_of_range);
+                let fpr_of_range = fill.rate(&columns_of_range);
                 self.ranges += 1;
                 self.keys += keys;
                 self.overfull += u64::from(keys > most_keys);
-                self.false_positives += fpr_of_filter * read_share;
+                self.false_positives += fpr_of_range * read_share;
             }
         }
     }
@@ -357,15 +356,15 @@ fn bits_of_tile(tile: &TileAddress) -> u64 {
 }
 
 /// Returns how many keys a range of the table may have before it counts as *overfull*: before
-/// lookups report it wrongly much more often than the index promises, see [`OVERFULL`]. `tile` is
-/// the tile of level 0 that has the filter of the range. The filter consists of one or more columns
-/// of bits, and the number of keys is that for each column.
+/// lookups report it by mistake much more often than the index promises, see [`OVERFULL`]. `tile`
+/// is the tile of level 0 that has the keys of the range, in one column (Bloom filter) or spread
+/// over several. The number of keys is that for each column.
 fn most_keys_per_column(directory: &Directory, tile: &TileAddress) -> f64 {
     const PRECISION: f64 = 1e-4;
 
-    let fpr_of_range = directory.options.promised_fpr(tile.first_slot.into());
+    let fpr_of_all_levels = directory.options.promised_fpr(tile.first_slot.into());
     let highest_level = directory.highest_level_of_tile(tile.ordinal);
-    let promised = rate_of_level(fpr_of_range, Level::Zero, highest_level);
+    let promised = rate_of_level(fpr_of_all_levels, Level::Zero, highest_level);
 
     // Odds are r / (1 - r) for a rate r. They can be five times as high even where the rate can't.
     // Solving r / (1 - r) = OVERFULL · promised / (1 - promised) for r gives this.

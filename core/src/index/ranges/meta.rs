@@ -555,11 +555,12 @@ fn check_first_split_page(directory: &Directory) -> Result<(), WrongField> {
 /// ```text
 /// tiles              0   1   2   3   4
 /// slots above                2   3   4   5   6   7   8   9
-///                not covered │ covered  │ free, for later tiles
+///              not covered │ covered   │ free, for later tiles
 /// ```
 ///
-/// Fails if the metapage names a tile that doesn't exist, if a covered tile lacks its slot, if the
-/// level above has too many free slots, or if too much isn't covered.
+/// Fails if the metapage names a tile that doesn't exist, if a covered tile lacks its slot, if no
+/// tile is covered but the level above has tiles, if that has 128 free slots or more, or if the
+/// tiles that aren't covered have too many slots themselves.
 fn check_slots_above(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
     check_covered_tiles(directory, level, above)?;
     check_free_slots_above(directory, level, above)?;
@@ -610,8 +611,8 @@ fn check_free_slots_above(
 }
 
 /// Checks that the tiles of a level that have no slot in the level above are few, as every lookup
-/// reads them. Together they may have 512 slots of their own, or any number if this level is the
-/// highest one that the index can have.
+/// reads them. Together they may have up to 512 slots of their own, or any number if this level is
+/// the highest one that the index can have.
 fn check_uncovered_tiles(directory: &Directory, level: Level) -> Result<(), WrongField> {
     let slots = always_probed_slots(directory, level);
     let most_slots = directory.options.most_always_probed_slots(level);

@@ -296,7 +296,8 @@ fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &
 /// table on level 0, tiles of the level below on another level. So a tile is probed if its own slot
 /// in the level above may have a match, or if it has no such slot.
 ///
-/// A slot that may match has two notes, which go on to the level below:
+/// A slot that may match is passed on with two notes, to the level below or, on level 0, to
+/// `found`:
 ///
 /// - `weight`: how many slots it stands for, if `extent` says that only a sample of the tiles is
 ///   probed. Otherwise it is 1.

@@ -211,19 +211,18 @@ pub struct TileProbe {
     column_share: u32,
 }
 
-/// Returns a row of a page's bits as a number, whose bit i is that of column i. The row begins at
-/// `offset`, and has a bit for each of the tile's `width` columns: 1 to 16 bytes.
+/// Returns the 16 bytes of a page that end with a row of bits, as a number whose highest bits are
+/// the row. The row begins at `offset`, and has a bit for each of the tile's `width` columns: 1 to
+/// 16 bytes. If it is shorter than 16, bytes before it are in the lower bits: other rows, or the
+/// page's header.
 #[inline(always)]
-fn row_of_bits(page: &[u8], offset: usize, width: Width) -> u128 {
-    // It is fastest to read 16 bytes at once, the last of which is the row's last one. If the row
-    // is shorter, there are bytes before it in the lower bits of the number: other rows, or the
-    // page's header.
+fn bytes_up_to_row_end(page: &[u8], offset: usize, width: Width) -> u128 {
+    // It is fastest to read 16 bytes at once, however long the row is.
     let up_to_row_end = &page[..offset + width.row_bytes()];
     let last_16_bytes = *up_to_row_end
         .last_chunk()
         .expect("the header of a page has more bytes");
-    let missing_columns = MAX_WIDTH - width.columns();
-    u128::from_le_bytes(last_16_bytes) >> missing_columns
+    u128::from_le_bytes(last_16_bytes)
 }
 
 impl TileProbe {
@@ -251,10 +250,12 @@ impl TileProbe {
             return Ok(0);
         };
 
-        let mut columns_with_key = u128::MAX;
+        let mut common_bits = u128::MAX;
         for &offset in self.row_offsets() {
-            columns_with_key &= row_of_bits(page, usize::from(offset), shape.width);
+            common_bits &= bytes_up_to_row_end(page, usize::from(offset), shape.width);
         }
+        // The rows are in the highest bits. Shifted once, bit i is that of column i.
+        let columns_with_key = common_bits >> (MAX_WIDTH - shape.width.columns());
         if shape.columns_per_slot == 1 {
             return Ok(columns_with_key);
         }
