@@ -95,7 +95,8 @@ export interface BuildOptions {
   layout?: Layout | null;
   /**
    * The kind of the elements: that of the first one unless given. A `string` is a text then, a
-   * `bigint` an integer; a `number` needs a kind.
+   * `bigint` an integer; a `number` needs a kind. A filter without elements forgets it: it has no
+   * kind.
    */
   kind?: Kind | null;
 }

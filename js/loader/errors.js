@@ -33,7 +33,8 @@ export function isHarmless(error) {
 export function described(value) {
   if (value === null) return 'null';
   if (typeof value !== 'object') return typeof value;
-  return value.constructor?.name || 'object';
+  const name = value.constructor?.name;
+  return typeof name === 'string' && name !== '' ? name : 'object';
 }
 
 /** How much of a text messages show. */

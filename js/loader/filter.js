@@ -2,7 +2,7 @@ import { FormatError, described, isHarmless, shown } from './errors.js';
 import { bytesOfHex, hexOf } from './hex.js';
 import { withInstance } from './instance.js';
 import { capacityParameter, layoutCode, rateParameter } from './parameters.js';
-import { isBytes } from './writer.js';
+import { isBytes, lengthOf } from './writer.js';
 
 /** The largest stored filter, in bytes. */
 const MAX_STORED_BYTES = 511 * 1024 * 1024;
@@ -285,11 +285,12 @@ function copyOfBytes(stored) {
     const given = described(stored);
     throw new TypeError(`a filter is read from a Uint8Array or a string, not from ${given}`);
   }
-  if (stored.length > MAX_STORED_BYTES) {
-    const why = `${stored.length} bytes are too many`;
+  const length = lengthOf(stored);
+  if (length > MAX_STORED_BYTES) {
+    const why = `${length} bytes are too many`;
     throw new FormatError(`invalid bloom filter. The value is damaged: ${why}.`);
   }
-  const copy = new Uint8Array(stored.length);
+  const copy = new Uint8Array(length);
   copy.set(stored);
   return copy;
 }

@@ -50,6 +50,16 @@ export function isBytes(value) {
   return ArrayBuffer.isView(value) && builtInClass(value) === 'Uint8Array';
 }
 
+const { get: lengthOfTypedArray } = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  'length',
+);
+
+/** Returns how many bytes a Uint8Array has, whatever a property `length` of its own says. */
+export function lengthOf(bytes) {
+  return lengthOfTypedArray.call(bytes);
+}
+
 /** Returns whether a string has a surrogate without its other half. */
 function hasLoneSurrogate(text) {
   return /\p{Surrogate}/u.test(text);
@@ -200,7 +210,12 @@ export class Writer {
     const { read, written } = encoder.encodeInto(joined, this.bytes.subarray(start, start + units));
     const isAscii = read === units && written === units;
     if (!isAscii) {
-      for (let i = first; i < next; i++) this.write(list[i]);
+      // The list isn't read again: a getter may return something else.
+      let at = 0;
+      for (const length of lengths.slice(0, count)) {
+        this.write(joined.slice(at, at + length));
+        at += length;
+      }
       return next;
     }
     this.bytes.set(new Uint8Array(lengths.buffer, 0, 4 * count), this.length + RUN_HEADER);
@@ -264,9 +279,10 @@ export class Writer {
   }
 
   writeBytes(form, bytes) {
-    this.reserve(5 + bytes.length);
+    const length = lengthOf(bytes);
+    this.reserve(5 + length);
     this.bytes.set(bytes, this.length + 5);
-    this.finishText(form, bytes.length);
+    this.finishText(form, length);
   }
 
   writeInteger(integer) {
@@ -328,7 +344,9 @@ export class Writer {
   writeMembers(array, lengths, depth) {
     const isInnermost = depth === lengths.length - 1;
     if (!Array.isArray(array) || array.length !== lengths[depth]) throw ragged();
-    for (const member of array) {
+    // An iterator of the caller's could give more or fewer members than were announced.
+    for (let i = 0; i < lengths[depth]; i++) {
+      const member = array[i];
       if (!isInnermost) this.writeMembers(member, lengths, depth + 1);
       else if (Array.isArray(member)) throw ragged();
       else this.write(member);

@@ -3,7 +3,7 @@
 use crate::element::{element, frequent_element, kind_by_name, kind_of_members};
 use crate::failure::{Failure, Outcome};
 use crate::value::{self, Frequent, Run, Value};
-use pg_bloom_core::{Builder, Element, Filter, Kind, Layout, Request, Tag};
+use pg_bloom_core::{Builder, Element, Filter, Header, Kind, Layout, Request, Tag};
 
 /// A builder, and the kind by which values become elements.
 pub struct KindedBuilder {
@@ -13,6 +13,7 @@ pub struct KindedBuilder {
     name: String,
     /// Whether the builder has an element that tells the kind, and so refuses others by itself.
     has_kind: bool,
+    layout: Layout,
 }
 
 impl KindedBuilder {
@@ -35,7 +36,8 @@ impl KindedBuilder {
             (kind_by_name(kind)?, String::new())
         };
         // The core's builder takes its kind from the first element, even if one was named here.
-        Ok(KindedBuilder { builder, tag, name, has_kind: false })
+        let layout = request.layout;
+        Ok(KindedBuilder { builder, tag, name, has_kind: false, layout })
     }
 
     /// Takes the next value from `values`, which are in the form that `js/src/value.rs` describes,
@@ -95,10 +97,15 @@ impl KindedBuilder {
         let tells_kind = !is_array_of_nulls;
 
         let was_named = self.tag != Tag::None;
-        if was_named {
+        // Texts and bytes are elements of one kind there: BYTE_ARRAY.
+        let is_byte_array = |tag| matches!(tag, Tag::Text | Tag::Bytea);
+        let is_of_one_kind_in_parquet = self.layout == Layout::Parquet
+            && is_byte_array(self.tag)
+            && is_byte_array(own_kind.tag);
+        if was_named && !is_of_one_kind_in_parquet {
             // Hashing fails if the element is of another kind.
             element.hash_in(Kind { tag: self.tag, name: &self.name }, Layout::Blocked)?;
-        } else if tells_kind {
+        } else if !was_named && tells_kind {
             self.tag = own_kind.tag;
             self.name = own_kind.name.to_owned();
         }
@@ -117,12 +124,13 @@ impl KindedBuilder {
 impl From<&Filter> for KindedBuilder {
     /// Returns a builder that adds elements to a copy of the filter.
     fn from(filter: &Filter) -> KindedBuilder {
-        let kind = filter.header().kind;
+        let Header { kind, layout, .. } = filter.header();
         KindedBuilder {
             builder: Builder::from(filter),
             tag: kind.tag,
             name: kind.name.to_owned(),
             has_kind: !kind.is_none(),
+            layout,
         }
     }
 }

@@ -138,7 +138,10 @@ fn by_large_integer<'a>(digits: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
         Tag::Numeric => numeric(digits, kind),
         Tag::None | Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
             let shown = &digits[..digits.len().min(MOST_BYTES_SHOWN)];
-            Err(Failure::range(format!("{shown} is out of range for an integer of 64 bits")))
+            let ellipsis = if shown.len() < digits.len() { "…" } else { "" };
+            Err(Failure::range(format!(
+                "{shown}{ellipsis} is out of range for an integer of 64 bits"
+            )))
         }
         // The filter has no integers and refuses any, so the value is irrelevant.
         _ => Ok(Element::Integer(0)),
@@ -176,13 +179,7 @@ fn numeric<'a>(text: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
         return Ok(numeric.into());
     }
     // A number that is too long for the type is still a number.
-    let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
-    let has_only_number_characters = text.bytes().all(|byte| b"0123456789.eE+-".contains(&byte));
-    let unread = if has_digits && has_only_number_characters {
-        Unread::Range
-    } else {
-        Unread::Syntax
-    };
+    let unread = if text::is_decimal(text) { Unread::Range } else { Unread::Syntax };
     Err(unreadable(text, kind, unread))
 }
 

@@ -134,6 +134,22 @@ pub fn integer(text: &str) -> Reading<i64> {
     text.parse().map_err(|_| Unread::Range)
 }
 
+/// Returns whether a text is a decimal number of any length, such as `-12.5e3`.
+pub fn is_decimal(text: &str) -> bool {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let whole = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_mantissa = !whole.is_empty() || !fraction.is_empty();
+    let has_exponent = !exponent.is_empty();
+    has_mantissa
+        && has_exponent
+        && are_digits(whole)
+        && are_digits(fraction)
+        && are_digits(exponent)
+}
+
 /// Parses a UUID in the forms that PostgreSQL reads: 32 hexadecimal digits of either case, with or
 /// without hyphens after each four, and with or without braces. Returns its 16 bytes. Fails with
 /// [`Unread::Syntax`] for any other text.

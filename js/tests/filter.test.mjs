@@ -404,8 +404,9 @@ test('what is refused in a list is refused wherever it stands', () => {
   const filter = Filter.build(texts);
   for (const place of [0, 1, 4_095, 4_096, 4_999]) {
     for (const [value, error] of [['\ud800', RangeError], [undefined, TypeError], [1n, TypeError], [1, TypeError]]) {
-      assert.throws(() => filter.hasMany(texts.with(place, value)), error);
-      assert.throws(() => Filter.build(texts.with(place, value), { kind: 'text' }), error);
+      const list = Array.from(texts, (text, i) => (i === place ? value : text));
+      assert.throws(() => filter.hasMany(list), error);
+      assert.throws(() => Filter.build(list, { kind: 'text' }), error);
     }
   }
   const integers = texts.map((_, i) => i);
@@ -428,6 +429,54 @@ test('a list with an iterator of its own is read by it', () => {
   assert.deepEqual(Filter.build(['b']).hasMany(own), [true]);
   const changing = new Proxy(['a', 'b'], { get: (list, name) => (name === '1' ? Math.random() : list[name]) });
   assert.throws(() => Filter.build(changing), TypeError);
+});
+
+test('a filter of Parquet takes texts and bytes in any order, whichever kind is named', () => {
+  const bytes = new Uint8Array([98]);
+  for (const kind of ['text', 'bytea', undefined]) {
+    const filters = [['a', bytes], [bytes, 'a']].map((list) => Filter.build(list, { layout: 'parquet', kind }));
+    assert.ok(filters[0].equals(filters[1]), kind);
+    assert.deepEqual(filters[0].hasMany(['a', 'b', bytes, new Uint8Array([97])]), [true, true, true, true]);
+    assert.throws(() => Filter.build([1n], { layout: 'parquet', kind: kind ?? 'text' }), TypeError);
+  }
+  for (const [kind, other] of [['text', bytes], ['bytea', 'a']]) {
+    assert.throws(() => Filter.build([other], { kind }), TypeError, kind);
+  }
+});
+
+test('a text that is no number is not out of range', () => {
+  const filter = Filter.build(['1'], { kind: 'numeric' });
+  for (const text of ['2020-02-29', '1-', '--1', '1.2.3', '1e', 'e5', '.', '-', '+.e1', '1e5.', '1e5e5', '', 'x']) {
+    assert.throws(() => filter.has(text), { name: 'TypeError', message: /is not written like/ }, text);
+  }
+  for (const text of ['1e200000', `${'9'.repeat(140_000)}`, '-1.5E+999999', `.${'1'.repeat(20_000)}`]) {
+    assert.throws(() => filter.has(text), { name: 'RangeError', message: /out of range/ }, text.slice(0, 20));
+  }
+});
+
+test('what an object says of itself does not change what it has', () => {
+  const withIterator = (members, given) => {
+    const array = [...members];
+    array[Symbol.iterator] = () => given.values();
+    return array;
+  };
+  const arrays = Filter.build([[5n], [5n, 6n]]);
+  assert.deepEqual(arrays.hasMany([withIterator([7n], [5n, 6n]), withIterator([5n], [])]), [false, true]);
+  assert.ok(Filter.build([withIterator([7n, 7n], [5n]), [6n]]).hasMany([[7n, 7n], [6n]]).every(Boolean));
+
+  const bytes = Filter.build([new Uint8Array([1, 2, 3])]);
+  for (const length of [0, 1, 100, NaN, 2 ** 32, '3']) {
+    const lying = Object.defineProperty(new Uint8Array([1, 2, 3]), 'length', { value: length });
+    assert.deepEqual(bytes.hasMany([lying, lying]), [true, true]);
+    const stored = Object.defineProperty(bytes.bytes(), 'length', { value: length });
+    assert.ok(Filter.parse(stored).equals(bytes));
+  }
+  assert.throws(() => bytes.has({ constructor: { name: Symbol('name') } }), { name: 'TypeError', message: /^object cannot/ });
+
+  let reads = 0;
+  const list = ['é', 'ü'];
+  Object.defineProperty(list, 1, { get: () => `é ${reads++}` });
+  assert.deepEqual(Filter.build(list).hasMany(['é 0', 'é 1']), [true, false]);
 });
 
 test('there are these names, and none that changes a filter', () => {
