@@ -12,7 +12,7 @@ const FIRST_BITS: u32 = 2;
 
 fn main() {
     println!("//! Printed by `examples/sizing_tables.rs`; see the module above.\n");
-    println!("use super::{{StoredRate, stored}};\n");
+    println!("use super::stored_rate::{{StoredRate, stored}};\n");
     println!("/// Bits per element of the first row of each table.");
     println!("pub const FIRST_BITS: u32 = {FIRST_BITS};");
     for layout in Layout::ALL {

@@ -1,6 +1,6 @@
 //! Printed by `examples/sizing_tables.rs`; see the module above.
 
-use super::{StoredRate, stored};
+use super::stored_rate::{StoredRate, stored};
 
 /// Bits per element of the first row of each table.
 pub const FIRST_BITS: u32 = 2;
