@@ -97,7 +97,8 @@ impl KindedBuilder {
         let tells_kind = !is_array_of_nulls;
 
         let was_named = self.tag != Tag::None;
-        // Texts and bytes are elements of one kind there: BYTE_ARRAY.
+        // In layout parquet, texts and bytes are elements of one kind, BYTE_ARRAY. So a filter whose
+        // kind was named by one of them takes the other, too.
         let is_byte_array = |tag| matches!(tag, Tag::Text | Tag::Bytea);
         let is_of_one_kind_in_parquet = self.layout == Layout::Parquet
             && is_byte_array(self.tag)
