@@ -20,6 +20,9 @@ use crate::sizing::{MAX_STORED_BYTES, check_capacity};
 const BATCH: usize = 64;
 /// How many hashes a build keeps at least before it adds them to a filter that has a size: 2 MB.
 const FEWEST_KEPT: usize = 1 << 18;
+/// The bits of a filter are in the CPU's cache while elements are added, if they are no more bytes
+/// than this: 4 MB.
+const MOST_BYTES_IN_CACHE: u64 = 1 << 22;
 
 /// A filter: the bytes that PostgreSQL stores, and what they mean.
 ///
@@ -269,19 +272,15 @@ impl Builder {
     }
 
     /// Returns a builder that adds elements to this filter. It keeps the hashes of new elements in
-    /// a list, and adds them to the filter when there is one for every 8 bytes of the filter's
-    /// bits, but at least [`FEWEST_KEPT`].
+    /// a list, and adds them to the filter when there are as many as [`most_kept`] says.
     fn adding_to(filter: Filter) -> Builder {
         let header = filter.header();
-        // Adding the kept hashes copies the filter. With one hash, of 8 bytes, for 8 bytes of the
-        // filter, the copy takes a small part of the time.
-        let most_kept = FEWEST_KEPT.max(header.payload_bytes() as usize / size_of::<u64>());
         Builder {
             layout: header.layout,
             tag: header.kind.tag,
             name: header.kind.name.to_owned(),
             kept: List::new(),
-            most_kept,
+            most_kept: most_kept(&filter),
             filter,
         }
     }
@@ -306,6 +305,17 @@ impl Builder {
         let hash = element
             .hash_in(kind, self.layout)?
             .ok_or_else(|| InvalidParameter::OutOfRange(kind.to_string()))?;
+        self.add_hash(hash)
+    }
+
+    /// Adds an element to the filter that is being built, given by its hash. The filter must have a
+    /// key kind already, that of the element.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if the kept hashes are added now, and the filter
+    /// becomes too large.
+    #[doc(hidden)]
+    #[inline]
+    pub fn add_hash(&mut self, hash: u64) -> Result<()> {
         self.kept.push(hash);
         if self.kept.len() == self.most_kept {
             self.make_room()?;
@@ -385,26 +395,44 @@ impl Builder {
     /// Adds the hashes in `self.kept`, those of elements that were added to the builder but not yet
     /// to the filter, to the filter, and empties the list.
     ///
-    /// Adding copies the filter. So a filter with bits that seems to have all of these elements
-    /// already stays as it is: to probe it is cheaper, and elements are often added again.
-    ///
     /// Fails with [`crate::Class::TooLarge`] if the filter would have more than
     /// [`MAX_STORED_BYTES`].
     fn add_kept(&mut self) -> Result<()> {
-        // 0: nothing is known of the order of the hashes.
-        let num_distinct = sort_distinct(&mut self.kept, 0);
-        self.kept.truncate(num_distinct);
-
+        let kind = Kind { tag: self.tag, name: &self.name };
         let view = self.filter.view();
-        let has_all = matches!(view.body, Body::Dense(_))
-            && self.kept.iter().all(|&hash| build::contains(&view, hash));
-        if !has_all {
-            let kind = Kind { tag: self.tag, name: &self.name };
-            let bytes = build::add_hashes(&view, kind, &self.kept, MAX_STORED_BYTES)?;
-            self.filter = Filter(bytes);
+        let has_bits_of_kind = matches!(view.body, Body::Dense(_)) && view.header.kind == kind;
+        if has_bits_of_kind {
+            let shape = view.header.shape();
+            let prefix_bytes = view.header.prefix_bytes();
+            // Bits can be set in any order, and again. The order of hashes is that of their blocks in
+            // memory, unless a block is one bit. To sort them takes longer than it saves where memory
+            // is in the cache.
+            let sorting_helps = shape.layout != Layout::Classic;
+            if sorting_helps && shape.payload_bytes() > MOST_BYTES_IN_CACHE {
+                self.kept.sort_unstable();
+            }
+            shape.insert_all(&mut self.filter.0[prefix_bytes..], &self.kept);
+        } else {
+            // 0: nothing is known of the order of the hashes.
+            let num_distinct = sort_distinct(&mut self.kept, 0);
+            let hashes = &self.kept[..num_distinct];
+            self.filter = Filter(build::add_hashes(&view, kind, hashes, MAX_STORED_BYTES)?);
+            self.most_kept = most_kept(&self.filter);
         }
         self.kept.clear();
         Ok(())
+    }
+}
+
+/// Returns how many hashes a build keeps, at most, before it adds them to this filter.
+///
+/// Adding them to a filter that has hashes itself copies these. With one new hash, of 8 bytes, for 8
+/// bytes of the filter, the copy takes a small part of the time. Bits are set where they are, so a
+/// filter that has bits needs no more than [`FEWEST_KEPT`].
+fn most_kept(filter: &Filter) -> usize {
+    match filter.view() {
+        View { body: Body::Dense(_), .. } => FEWEST_KEPT,
+        View { header, .. } => FEWEST_KEPT.max(header.payload_bytes() as usize / size_of::<u64>()),
     }
 }
 

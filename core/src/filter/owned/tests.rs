@@ -26,6 +26,28 @@ fn long_builds_are_those_of_all_hashes() {
     }
 }
 
+/// The bits of later batches are set in the filter that the first one made, in each layout, and in
+/// filters for which the hashes are sorted and for which they aren't.
+#[test]
+fn later_batches_are_added_to_the_bits() {
+    let elements = 0..4 * FEWEST_KEPT as i64;
+    let hashes: Vec<u64> = elements.clone().map(|i| hash(&scalar::integer(i))).collect();
+    for layout in Layout::ALL {
+        for capacity in [300_000, 4_000_000] {
+            let request = Request { layout, ..request(Some(capacity)) };
+            let filter = Filter::build(elements.clone(), &request).expect("a possible filter");
+            assert!(!filter.is_list());
+            let tag = filter.header().kind.tag;
+            assert_eq!(filter.as_bytes(), built(request, tag, &hashes), "{layout:?} {capacity}");
+
+            let first = Filter::build(elements.clone().take(FEWEST_KEPT), &request).unwrap();
+            let again = first.add_all(elements.clone()).expect("a possible filter");
+            assert_eq!(again, filter, "{layout:?} {capacity}");
+            assert_eq!(again.add_all(elements.clone()).unwrap(), filter);
+        }
+    }
+}
+
 /// The kind of arrays is that of the first that tells it.
 #[test]
 fn arrays_without_members_wait_for_the_kind() {
