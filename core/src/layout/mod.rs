@@ -198,7 +198,7 @@ impl Shape {
 
     /// Returns whether all bits of an element, given by its hash, are set in a payload: whether the
     /// element may be in the filter.
-    #[inline]
+    #[inline(always)]
     pub fn contains(self, payload: &[u8], hash: u64) -> bool {
         let block = self.block_of(hash) as usize;
         match self.layout {
