@@ -173,8 +173,8 @@ function hasElement(instance, bytes, element) {
 function inBatches(writer, elements, pass) {
   writer.clear();
   if (isPlainList(elements)) {
-    for (let next = 0; next < elements.length; ) {
-      next = writer.writeSome(elements, next);
+    writer.moveTo(elements, 0);
+    while (writer.writeSome(elements)) {
       if (writer.isFull) pass();
     }
   } else {

@@ -14,6 +14,9 @@ const ARRAY = 8;
 const TEXTS = 9;
 const INTEGERS = 10;
 const NUMBERS = 11;
+/** The forms of values that no element can be, of which the module says so if it could be of their type. */
+const UNPAIRED_TEXT = 12;
+const NO_INSTANT = 13;
 /** The bytes before the values of a run: its form, three unused ones, and the number of values. */
 const RUN_HEADER = 8;
 
@@ -72,6 +75,9 @@ export class Writer {
     this.resize(2 * BATCH_BYTES);
     /** The lengths of the texts of a run. */
     this.lengths = new Uint32Array(LONGEST_RUN);
+    /** The index of the next value of a list that is written, and that value. */
+    this.next = 0;
+    this.value = undefined;
   }
 
   /** Forgets what was written. */
@@ -111,8 +117,8 @@ export class Writer {
   /**
    * Writes a value.
    *
-   * Throws a TypeError if it is of a type that has no elements, and a RangeError for a string with
-   * a lone surrogate, an invalid Date, and an instant with nanoseconds.
+   * Throws a TypeError if it is of a type that has no elements, and a RangeError for arrays that are
+   * no array of SQL.
    */
   write(value) {
     if (typeof value === 'string') return this.writeText(value);
@@ -134,107 +140,111 @@ export class Writer {
     }
   }
 
+  /** Reads the value of a list with an index, which is the next one to be written. */
+  moveTo(list, index) {
+    this.next = index;
+    this.value = index < list.length ? list[index] : undefined;
+  }
+
   /**
-   * Writes one or more values of a list, from the one with index `first` on, and returns the index of
-   * the next one. Values of one type that follow each other are written as a run, which is faster
-   * than to write each.
+   * Writes one or more values of a list that follow those that were written, and returns whether
+   * there were any. Values of one type that follow each other are written as a run, which is faster
+   * than to write each. Each value of the list is read once, since a getter may return another one
+   * the next time.
    *
    * Throws what `write` throws.
    */
-  writeSome(list, first) {
-    const type = IS_LITTLE_ENDIAN ? typeof list[first] : undefined;
+  writeSome(list) {
+    const { next: first, value } = this;
+    if (first >= list.length) return false;
+    const type = IS_LITTLE_ENDIAN ? typeof value : undefined;
     const isAligned = this.length % 8 === 0;
-    let next = first;
-    if (type === 'string') next = this.writeTexts(list, first);
-    else if (type === 'number' && isAligned) next = this.writeNumbers(list, first);
-    else if (type === 'bigint' && isAligned) next = this.writeIntegers(list, first);
-    if (next > first) return next;
+    if (type === 'string') this.writeTexts(list);
+    else if (type === 'number' && isAligned) this.writeNumbers(list);
+    else if (type === 'bigint' && isAligned) this.writeIntegers(list);
+    if (this.next > first) return true;
 
-    this.write(list[first]);
-    return first + 1;
+    this.write(value);
+    this.moveTo(list, first + 1);
+    return true;
   }
 
-  /** Writes a run of numbers, up to something else in the list, and returns the index of that. */
-  writeNumbers(list, first) {
-    const end = this.endOfRun(list, first);
-    const { numbers } = this;
-    let at = (this.length + RUN_HEADER) / 8;
-    let next = first;
-    for (; next < end; next++) {
-      const value = list[next];
-      if (typeof value !== 'number') break;
-      numbers[at++] = value;
+  /** Writes a run of numbers, up to something else in the list. */
+  writeNumbers(list) {
+    this.reserve(RUN_HEADER + 8 * LONGEST_RUN);
+    const { numbers, next: first } = this;
+    const start = (this.length + RUN_HEADER) / 8;
+    let { value } = this;
+    let count = 0;
+    while (typeof value === 'number' && count < LONGEST_RUN) {
+      numbers[start + count] = value;
+      count++;
+      value = first + count < list.length ? list[first + count] : undefined;
     }
-    this.finishRun(NUMBERS, next - first, 8 * at);
-    return next;
+    this.finishRun(NUMBERS, count, 8 * (start + count), value);
+  }
+
+  /** Writes a run of bigints of 64 bits, up to something else in the list. */
+  writeIntegers(list) {
+    this.reserve(RUN_HEADER + 8 * LONGEST_RUN);
+    const { integers, next: first } = this;
+    const start = (this.length + RUN_HEADER) / 8;
+    let { value } = this;
+    let count = 0;
+    while (typeof value === 'bigint' && BigInt.asIntN(64, value) === value && count < LONGEST_RUN) {
+      integers[start + count] = value;
+      count++;
+      value = first + count < list.length ? list[first + count] : undefined;
+    }
+    this.finishRun(INTEGERS, count, 8 * (start + count), value);
   }
 
   /**
-   * Writes a run of bigints of 64 bits, up to something else in the list, and returns the index of
-   * that.
+   * Writes texts, up to something else in the list. If all of them are ASCII, they are a run, and are
+   * encoded together.
    */
-  writeIntegers(list, first) {
-    const end = this.endOfRun(list, first);
-    const { integers } = this;
-    let at = (this.length + RUN_HEADER) / 8;
-    let next = first;
-    for (; next < end; next++) {
-      const value = list[next];
-      if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) break;
-      integers[at++] = value;
-    }
-    this.finishRun(INTEGERS, next - first, 8 * at);
-    return next;
-  }
-
-  /**
-   * Writes texts, up to something else in the list, and returns the index of that. If all of them
-   * are ASCII, they are a run, and are encoded together.
-   */
-  writeTexts(list, first) {
-    const end = this.endOfRun(list, first);
-    const { lengths } = this;
+  writeTexts(list) {
+    const { lengths, next: first } = this;
+    let { value } = this;
     let joined = '';
-    let next = first;
-    for (; next < end && joined.length < UNITS_OF_RUN; next++) {
-      const text = list[next];
-      if (typeof text !== 'string') break;
-      joined += text;
-      lengths[next - first] = text.length;
+    let count = 0;
+    while (typeof value === 'string' && count < LONGEST_RUN && joined.length < UNITS_OF_RUN) {
+      joined += value;
+      lengths[count] = value.length;
+      count++;
+      value = first + count < list.length ? list[first + count] : undefined;
     }
 
     const { length: units } = joined;
-    const count = next - first;
     const start = this.length + RUN_HEADER + 4 * count;
     this.reserve(RUN_HEADER + 4 * count + units);
     const { read, written } = encoder.encodeInto(joined, this.bytes.subarray(start, start + units));
     const isAscii = read === units && written === units;
-    if (!isAscii) {
-      // The list isn't read again: a getter may return something else.
-      let at = 0;
-      for (const length of lengths.slice(0, count)) {
-        this.write(joined.slice(at, at + length));
-        at += length;
-      }
-      return next;
+    if (isAscii) {
+      this.bytes.set(new Uint8Array(lengths.buffer, 0, 4 * count), this.length + RUN_HEADER);
+      this.finishRun(TEXTS, count, start + units, value);
+      return;
     }
-    this.bytes.set(new Uint8Array(lengths.buffer, 0, 4 * count), this.length + RUN_HEADER);
-    this.finishRun(TEXTS, count, start + units);
-    return next;
+    let at = 0;
+    for (const length of lengths.slice(0, count)) {
+      this.write(joined.slice(at, at + length));
+      at += length;
+    }
+    this.next += count;
+    this.value = value;
   }
 
-  /** Returns the index at which a run that begins at `first` ends at the latest, and makes room. */
-  endOfRun(list, first) {
-    this.reserve(RUN_HEADER + 8 * LONGEST_RUN);
-    return Math.min(list.length, first + LONGEST_RUN);
-  }
-
-  /** Writes what stands before the values of a run, which are already behind it, up to `end`. */
-  finishRun(form, count, end) {
+  /**
+   * Writes what stands before the values of a run, which are already behind it, up to `end`. `value`
+   * is the one in the list that follows them.
+   */
+  finishRun(form, count, end, value) {
     if (count === 0) return;
     this.bytes[this.length] = form;
     this.view.setUint32(this.length + 4, count, true);
     this.length = end;
+    this.next += count;
+    this.value = value;
   }
 
   writeObject(value) {
@@ -265,10 +275,8 @@ export class Writer {
     this.reserve(5 + BYTES_PER_UNIT * text.length);
     const { written } = encoder.encodeInto(text, this.bytes.subarray(this.length + 5));
     // A text with as many bytes as units is ASCII.
-    if (written !== text.length && hasLoneSurrogate(text)) {
-      throw refusal(RangeError, 'a string with a lone surrogate is not Unicode');
-    }
-    this.finishText(TEXT, written);
+    const isUnpaired = written !== text.length && hasLoneSurrogate(text);
+    this.finishText(isUnpaired ? UNPAIRED_TEXT : TEXT, written);
   }
 
   /** Writes what stands before the bytes of a text, which are already behind it. */
@@ -302,7 +310,7 @@ export class Writer {
 
   writeDate(date) {
     const milliseconds = Date.prototype.getTime.call(date);
-    if (Number.isNaN(milliseconds)) throw refusal(RangeError, 'an invalid Date is no instant');
+    if (Number.isNaN(milliseconds)) return this.writeNoInstant('an invalid Date is no instant');
     this.writeInt64(INSTANT, BigInt(milliseconds) * 1000n);
   }
 
@@ -312,13 +320,18 @@ export class Writer {
     }
     if (nanoseconds % NANOSECONDS !== 0n) {
       const message = 'elements have microseconds, and this instant has nanoseconds: round it first';
-      throw refusal(RangeError, message);
+      return this.writeNoInstant(message);
     }
     const microseconds = nanoseconds / NANOSECONDS;
     if (BigInt.asIntN(64, microseconds) !== microseconds) {
-      throw refusal(RangeError, `an instant of ${shown(nanoseconds)} nanoseconds is out of range`);
+      return this.writeNoInstant(`an instant of ${shown(nanoseconds)} nanoseconds is out of range`);
     }
     this.writeInt64(INSTANT, microseconds);
+  }
+
+  /** Writes why an instant can't be an element. */
+  writeNoInstant(reason) {
+    this.writeBytes(NO_INSTANT, encoder.encode(reason));
   }
 
   /** Writes an array. Arrays in it are further dimensions, as in PostgreSQL. */

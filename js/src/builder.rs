@@ -1,6 +1,6 @@
 //! A build that knows the kind of its elements before the first one is added.
 
-use crate::element::{element, frequent_element, kind_by_name, kind_of_members};
+use crate::element::{element, frequent_hash, kind_by_name, kind_of_members};
 use crate::failure::{Failure, Outcome};
 use crate::value::{self, Frequent, Run, Value};
 use pg_bloom_core::{Builder, Element, Filter, Header, Kind, Layout, Request, Tag};
@@ -62,8 +62,8 @@ impl KindedBuilder {
     #[inline(always)]
     fn add_frequent(&mut self, value: Frequent<'_>) -> Outcome<()> {
         let kind = Kind { tag: self.tag, name: &self.name };
-        match frequent_element(value, kind) {
-            Some(element) if self.has_kind => Ok(self.builder.add(&element)?),
+        match frequent_hash(value, kind) {
+            Some(hash) if self.has_kind => Ok(self.builder.add_hash(hash)?),
             _ => self.add(&value.into()),
         }
     }

@@ -36,18 +36,25 @@ pub fn kind_of_members(name: &str) -> Option<&str> {
     name.strip_prefix(ARRAY_PREFIX).or_else(|| name.strip_suffix("[]"))
 }
 
-/// Returns the element that a value stands for in a filter of this kind, if it is one of those that
-/// are asked for most: a text in a filter of texts, an integer in one of integers, a float in one of
-/// floats. Returns `None` for all others: [`element`] then does the same in a longer time.
+/// Returns the hash of the element that a value stands for in a filter of this kind, if it is one of
+/// those that are asked for most: a text in a filter of texts, an integer in one of integers, a float
+/// in one of floats. Returns `None` for all others: [`element`] then returns the element, in a longer
+/// time.
 #[inline(always)]
-pub fn frequent_element<'a>(value: Frequent<'a>, kind: Kind<'_>) -> Option<Element<'a>> {
+pub fn frequent_hash(value: Frequent<'_>, kind: Kind<'_>) -> Option<u64> {
     match (value, kind.tag) {
-        (Frequent::Text(text), Tag::Text | Tag::ParquetByteArray) => Some(text.into()),
-        (Frequent::Integer(integer), Tag::Integer | Tag::ParquetInt64) => Some(integer.into()),
-        (Frequent::Number(number), Tag::Integer | Tag::ParquetInt64) if is_safe(number) => {
-            Some((number as i64).into())
+        (Frequent::Text(text), Tag::Text | Tag::ParquetByteArray) => {
+            Some(Element::from(text).hash())
         }
-        (Frequent::Number(number), Tag::Float | Tag::ParquetDouble) => Some(number.into()),
+        (Frequent::Integer(integer), Tag::Integer | Tag::ParquetInt64) => {
+            Some(Element::from(integer).hash())
+        }
+        (Frequent::Number(number), Tag::Integer | Tag::ParquetInt64) if is_safe(number) => {
+            Some(Element::from(number as i64).hash())
+        }
+        (Frequent::Number(number), Tag::Float | Tag::ParquetDouble) => {
+            Some(Element::from(number).hash())
+        }
         _ => None,
     }
 }
@@ -69,19 +76,25 @@ pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<
         return scalar(value, kind);
     };
 
+    let is_of_arrays = kind.tag == Tag::Array;
     let member_kind = match kind_of_members(kind.name) {
         // Members of a kind without values, such as inet, are refused as elements of another kind.
-        Some(name) if kind.tag == Tag::Array => {
-            kind_by_name(name).map_or(Kind::NONE, Kind::unnamed)
-        }
-        _ => Kind::NONE,
+        Some(name) if is_of_arrays => kind_by_name(name).map_or(Kind::NONE, Kind::unnamed),
+        _ if is_of_arrays || kind.is_none() => Kind::NONE,
+        // The filter refuses any array, whatever its members are. With this kind they are of their
+        // own kinds, since no text or number is converted to it.
+        _ => Kind::unnamed(Tag::Boolean),
     };
     let mut elements = List::with_capacity(members.len());
     for member in members {
         elements.push(scalar(member, member_kind)?);
     }
     let array = Array::new(lengths.clone().into(), elements.into())?;
-    let array = if member_kind.is_none() { array } else { array.or_of_kind(member_kind) };
+    let array = if is_of_arrays && !member_kind.is_none() {
+        array.or_of_kind(member_kind)
+    } else {
+        array
+    };
     Ok(Some(array.into()))
 }
 
@@ -101,13 +114,33 @@ fn scalar<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>>
         Value::Boolean(boolean) => boolean.into(),
         Value::Instant(microseconds) => {
             let since_2000 = microseconds.checked_sub(EPOCH_MICROSECONDS);
-            let possible = since_2000.filter(|instant| text::is_timestamp(*instant));
-            Element::Timestamptz(possible.ok_or_else(|| out_of_range(kind))?)
+            match since_2000.filter(|instant| text::is_timestamp(*instant)) {
+                Some(instant) => Element::Timestamptz(instant),
+                None => impossible_instant(kind, out_of_range(kind))?,
+            }
         }
+        Value::NoInstant(reason) => impossible_instant(kind, Failure::range(reason))?,
+        Value::UnpairedText(text) => match kind.tag {
+            Tag::None | Tag::Text | Tag::ParquetByteArray => {
+                let message = "a string with a lone surrogate is not Unicode";
+                return Err(Failure::range(message));
+            }
+            _ => by_text(text, kind)?,
+        },
         // The form of arrays has no arrays within.
         Value::Array { .. } => return Err(Failure::range("an array is a member of an array")),
     };
     Ok(Some(element))
+}
+
+/// Fails with `failure` for an instant that no element can be, if the elements of this kind are
+/// instants, or if the filter has no kind yet. Otherwise returns an instant, which the filter refuses
+/// as an element of another kind.
+fn impossible_instant<'a>(kind: Kind<'_>, failure: Failure) -> Outcome<Element<'a>> {
+    match kind.tag {
+        Tag::None | Tag::Timestamptz | Tag::ParquetTimestamptz => Err(failure),
+        _ => Ok(Element::Timestamptz(0)),
+    }
 }
 
 /// Returns the element that a number of 64 bits (a float) stands for in a filter of this kind: an

@@ -47,6 +47,9 @@ use slots::Slots;
 use std::cell::RefCell;
 use value::{Frequent, Run, Value};
 
+/// For so many bytes of filters, memory grows before they are there: the caller keeps about so many.
+const MOST_ROOM: usize = 64 << 20;
+
 /// What an instance has between two calls.
 struct Module {
     input: List<u8>,
@@ -54,10 +57,37 @@ struct Module {
     /// Hashes of the elements that a call asks for, kept for the memory that they have.
     hashes: List<Option<u64>>,
     filters: Slots<ParsedFilter>,
+    /// How many bytes the filters have.
+    filter_bytes: usize,
+    /// For how many bytes of filters there is memory, at least.
+    room_for_filters: usize,
     builders: Slots<KindedBuilder>,
 }
 
 impl Module {
+    /// Keeps a filter, and returns its handle.
+    fn keep(&mut self, filter: Filter) -> i32 {
+        self.filter_bytes += filter.as_bytes().len();
+        if self.filter_bytes > self.room_for_filters {
+            self.double_room();
+        }
+        self.filters.insert(filter.into())
+    }
+
+    /// Makes memory grow for as many further bytes of filters as there are now, up to [`MOST_ROOM`] in
+    /// all.
+    ///
+    /// When memory grows, V8 counts all of it as newly allocated, and soon collects garbage. If memory
+    /// grew for each new filter, it would do so again and again.
+    fn double_room(&mut self) {
+        let twice = self.filter_bytes.saturating_mul(2);
+        self.room_for_filters = twice.min(MOST_ROOM).max(self.filter_bytes);
+        let more = self.room_for_filters - self.filter_bytes;
+        // Memory that is allocated and freed stays with the module. Without it, later filters get
+        // their memory one by one.
+        drop(List::<u8>::try_with_capacity(more));
+    }
+
     /// Returns the filter with a handle. Panics if there is none.
     fn filter(&self, handle: i32) -> &Filter {
         self.filters.get(handle).filter()
@@ -72,6 +102,8 @@ thread_local! {
             output: List::new(),
             hashes: List::new(),
             filters: Slots::new(),
+            filter_bytes: 0,
+            room_for_filters: 0,
             builders: Slots::new(),
         })
     };
@@ -135,14 +167,17 @@ pub extern "C" fn filter_parse(length: usize) -> i32 {
             List::copy_of(&module.input[..length])
         };
         let filter = Filter::parse(stored.into())?;
-        Ok(module.filters.insert(filter.into()))
+        Ok(module.keep(filter))
     })
 }
 
 /// Forgets a filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_release(filter: i32) {
-    MODULE.with_borrow_mut(|module| drop(module.filters.remove(filter)));
+    MODULE.with_borrow_mut(|module| {
+        let released = module.filters.remove(filter);
+        module.filter_bytes -= released.filter().as_bytes().len();
+    });
 }
 
 /// Returns where the stored bytes of a filter are, until the filter is released.
@@ -171,8 +206,8 @@ fn take_hash(values: &mut &[u8], header: &Header<'_>) -> Outcome<Option<u64>> {
 /// Returns the hash of the element that a value stands for in a filter, as [`take_hash`] does.
 #[inline(always)]
 fn hash_of_frequent(value: Frequent<'_>, header: &Header<'_>) -> Outcome<Option<u64>> {
-    match element::frequent_element(value, header.kind) {
-        Some(element) => Ok(Some(element.hash())),
+    match element::frequent_hash(value, header.kind) {
+        Some(hash) => Ok(Some(hash)),
         None => hash_of(&value.into(), header),
     }
 }
@@ -182,7 +217,8 @@ fn hash_of_frequent(value: Frequent<'_>, header: &Header<'_>) -> Outcome<Option<
 fn hash_of(value: &Value<'_>, header: &Header<'_>) -> Outcome<Option<u64>> {
     let Header { kind, layout, .. } = *header;
     // A filter without a kind never had an element, whatever the value stands for.
-    let element = if kind.is_none() { None } else { element::element(value, kind)? };
+    let is_certainly_absent = kind.is_none() && !value.is_impossible();
+    let element = if is_certainly_absent { None } else { element::element(value, kind)? };
     match element {
         // An element without a hash is a number that no element of the kind can be.
         Some(element) => Ok(element.hash_in(kind, layout)?),
@@ -271,7 +307,7 @@ pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
 pub extern "C" fn filter_union(a: i32, b: i32) -> i32 {
     call(|module| {
         let union = module.filter(a).union(module.filter(b))?;
-        Ok(module.filters.insert(union.into()))
+        Ok(module.keep(union))
     })
 }
 
@@ -280,7 +316,7 @@ pub extern "C" fn filter_union(a: i32, b: i32) -> i32 {
 pub extern "C" fn filter_intersection(a: i32, b: i32) -> i32 {
     call(|module| {
         let intersection = module.filter(a).intersection(module.filter(b))?;
-        Ok(module.filters.insert(intersection.into()))
+        Ok(module.keep(intersection))
     })
 }
 
@@ -292,7 +328,7 @@ pub extern "C" fn filter_resize(filter: i32, capacity: u64) -> i32 {
     call(|module| {
         let capacity = (capacity > 0).then_some(capacity);
         let resized = module.filter(filter).resize(capacity)?;
-        Ok(module.filters.insert(resized.into()))
+        Ok(module.keep(resized))
     })
 }
 
@@ -397,7 +433,7 @@ pub extern "C" fn builder_add(builder: i32, length: usize) -> i32 {
 pub extern "C" fn builder_finish(builder: i32) -> i32 {
     call(|module| {
         let filter = module.builders.remove(builder).finish()?;
-        Ok(module.filters.insert(filter.into()))
+        Ok(module.keep(filter))
     })
 }
 

@@ -11,7 +11,15 @@
 //! 6  i64                                       an instant: microseconds since 1970-01-01 in UTC
 //! 7  length u32, decimal digits                an integer that has more than 64 bits
 //! 8  dimensions u32, length u32 of each,
-//!    the members in order of storage           an array; its members are of the forms above
+//!    the members in order of storage           an array; its members are of the other forms
+//! ```
+//!
+//! Two more forms are for values that no element can be, in a filter of any kind. A filter of
+//! elements of another type refuses them as it does other values of their type:
+//!
+//! ```text
+//! 12  length u32, UTF-8                        a text with U+FFFD for each lone surrogate
+//! 13  length u32, UTF-8                        an instant; the text says why none can be an element
 //! ```
 //!
 //! Values of one type that follow each other can be written together, as a *run*:
@@ -39,6 +47,10 @@ pub enum Value<'a> {
     Instant(i64),
     /// The decimal digits of an integer that has more than 64 bits.
     LargeInteger(&'a str),
+    /// A text that had lone surrogates, so that it isn't Unicode.
+    UnpairedText(&'a str),
+    /// Why an instant can't be an element.
+    NoInstant(&'a str),
     Array {
         lengths: List<i32>,
         members: List<Value<'a>>,
@@ -51,6 +63,17 @@ pub enum Frequent<'a> {
     Text(&'a str),
     Integer(i64),
     Number(f64),
+}
+
+impl Value<'_> {
+    /// Returns whether no element can be this value, or an array with it.
+    pub fn is_impossible(&self) -> bool {
+        match self {
+            Value::UnpairedText(_) | Value::NoInstant(_) => true,
+            Value::Array { members, .. } => members.iter().any(Value::is_impossible),
+            _ => false,
+        }
+    }
 }
 
 impl<'a> From<Frequent<'a>> for Value<'a> {
@@ -188,6 +211,8 @@ fn read_scalar<'a>(form: u8, bytes: &mut &'a [u8]) -> Option<Value<'a>> {
         5 => Value::Boolean(take_array(bytes)? == [1]),
         6 => Value::Instant(i64::from_le_bytes(take_array(bytes)?)),
         7 => Value::LargeInteger(take_text(bytes)?),
+        12 => Value::UnpairedText(take_text(bytes)?),
+        13 => Value::NoInstant(take_text(bytes)?),
         _ => return None,
     };
     Some(value)

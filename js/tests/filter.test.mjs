@@ -417,6 +417,69 @@ test('what is refused in a list is refused wherever it stands', () => {
   assert.throws(() => filter.hasMany(['a', , 'b']), TypeError);
 });
 
+test('each value of a list is read once, where runs end as well', () => {
+  const texts = Array.from({ length: 5_000 }, (_, i) => `key ${i}`);
+  const lists = [
+    ['text', texts],
+    ['integer', texts.map((_, i) => i)],
+    ['integer', texts.map((_, i) => BigInt(i))],
+    ['integer', texts.map((_, i) => [i, BigInt(i), String(i)][i % 3])],
+  ];
+  for (const [kind, values] of lists) {
+    const reads = new Uint32Array(values.length);
+    const list = [...values];
+    for (let i = 0; i < list.length; i += 63) {
+      Object.defineProperty(list, i, { get: () => (reads[i]++, values[i]), enumerable: true });
+    }
+    assert.ok(Filter.build(list, { kind }).equals(Filter.build(values, { kind })));
+    assert.ok(list.every((_, i) => reads[i] <= 2), 'every reads once more');
+    assert.ok([...reads].every((count, i) => count === (i % 63 === 0 ? 2 : 0)));
+  }
+  // A list that becomes shorter or longer while it is read ends where it ends.
+  const shrinking = ['a', 'b', 'c'];
+  Object.defineProperty(shrinking, 1, { get: () => ((shrinking.length = 2), 'b') });
+  assert.ok(Filter.build(shrinking).equals(Filter.build(['a', 'b'])));
+  const growing = ['a', 'b'];
+  Object.defineProperty(growing, 1, { get: () => (growing.push('c'), 'b') });
+  assert.ok(Filter.build(growing).equals(Filter.build(['a', 'b', 'c'])));
+});
+
+test('a value that no element can be is refused as others of its type are', () => {
+  const elements = {
+    text: 'a',
+    integer: 1n,
+    bytea: new Uint8Array(1),
+    date: '2026-02-28',
+    timestamptz: '2026-02-28T12:00:00Z',
+    'array of text': ['a'],
+    'array of timestamptz': ['2026-02-28T12:00:00Z'],
+  };
+  const instant = (epochNanoseconds) => ({ [Symbol.toStringTag]: 'Temporal.Instant', epochNanoseconds });
+  const impossible = {
+    text: ['\ud800', `${'a'.repeat(60)}\udc00`],
+    timestamptz: [new Date(NaN), new Date(-8.64e15), instant(1n), instant(10n ** 40n)],
+  };
+  for (const [kind, element] of Object.entries(elements)) {
+    const filter = Filter.build([element], { kind });
+    for (const [type, values] of Object.entries(impossible)) {
+      for (const value of values) {
+        for (const [given, kindOfGiven] of [[value, type], [[value], `array of ${type}`]]) {
+          const expected = kindOfGiven === kind ? RangeError : TypeError;
+          const message = `${kind}: ${kindOfGiven} ${String(value)}`;
+          assert.throws(() => filter.has(given), expected, message);
+          assert.throws(() => filter.hasMany([element, given]), expected, message);
+          assert.throws(() => filter.withAll([given]), expected, message);
+          assert.throws(() => Filter.build([given], { kind }), expected, message);
+        }
+      }
+    }
+  }
+  for (const value of ['\ud800', ['\ud800'], new Date(NaN), [null, new Date(NaN)]]) {
+    assert.throws(() => Filter.build([value]), RangeError);
+    assert.throws(() => Filter.build([]).has(value), RangeError);
+  }
+});
+
 test('a list with an iterator of its own is read by it', () => {
   class Twice extends Array {
     *[Symbol.iterator]() {
