@@ -33,6 +33,9 @@ const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.subtree_control";
 /// How often the kernel is asked for a limit that it refuses while pages are still being written.
 const ATTEMPTS: usize = 50;
 
+/// What the names of groups begin with; the number of the process that has made the group follows.
+const PREFIX: &str = "pg_bloom.";
+
 /// A control group for the server, which is removed when this is dropped.
 pub struct Limit {
     group: PathBuf,
@@ -52,17 +55,15 @@ impl Limit {
         if let Ok(mut control) = OpenOptions::new().write(true).open(CONTROLLERS) {
             let _ = control.write_all(b"+memory");
         }
+        let mut reasons = Vec::new();
         for version in VERSIONS {
-            let name = format!("pg_bloom.{}", std::process::id());
-            let group = Path::new(version.directory).join(name);
-            if fs::create_dir(&group).is_ok() {
-                if group.join(version.file).exists() {
-                    return Ok(Limit { group, version, server: server.into() });
-                }
-                let _ = fs::remove_dir(&group);
+            remove_left(version.directory);
+            match make_group(version) {
+                Ok(group) => return Ok(Limit { group, version, server: server.into() }),
+                Err(reason) => reasons.push(reason),
             }
         }
-        Err("there are no control groups for memory".into())
+        Err(format!("there are no control groups for memory ({})", reasons.join("; ")))
     }
 
     /// Stops the server, empties the operating system's cache, and starts the server with at most this
@@ -107,6 +108,37 @@ impl Drop for Limit {
         }
         in_server("start");
     }
+}
+
+/// Removes the groups of processes that are gone, which a signal has ended before they could do it.
+fn remove_left(directory: &str) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let own = std::process::id().to_string();
+        let is_left = |process| process == own || !Path::new("/proc").join(process).exists();
+        if process.is_some_and(is_left) {
+            // That of another server with the same processes, in a container, isn't empty and stays.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Makes a group for this process, and returns its directory. Fails with the reason if it can't have
+/// a limit, or if processes can't be moved into it, as into one of another namespace.
+fn make_group(version: Version) -> Result<PathBuf, String> {
+    let group = Path::new(version.directory).join(format!("{PREFIX}{}", std::process::id()));
+    fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+    let processes = group.join("cgroup.procs");
+    let reason = if !group.join(version.file).exists() {
+        format!("{} has no {}", group.display(), version.file)
+    } else if !runs(&format!("echo $$ >'{}'", processes.display())) {
+        format!("{} can't be written", processes.display())
+    } else {
+        return Ok(group);
+    };
+    let _ = fs::remove_dir(&group);
+    Err(reason)
 }
 
 /// Runs a script of the shell, and returns whether it has succeeded.
