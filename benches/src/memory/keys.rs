@@ -12,8 +12,10 @@ const SHARE: f64 = 0.25;
 const ROUNDS: usize = 3;
 /// Lookups of each kind that are the first after a start.
 const FIRST: usize = 100;
-/// Lookups of each kind before those that count as later ones.
-const BETWEEN: usize = 1000;
+/// So many rows of the table for one of the lookups of each kind before those that count as later
+/// ones. A larger index needs more of them until as large a share of it is in memory.
+const ROWS_PER_LOOKUP: usize = 20_000;
+const LEAST_BETWEEN: usize = 1000;
 /// Later lookups.
 const LATER: usize = 200;
 /// Rows of each statement that inserts.
@@ -81,6 +83,7 @@ impl Bench {
         let table_bytes = self.bytes("spans");
         let memory = super::memory_for(table_bytes, SHARE);
 
+        let between = (rows / ROWS_PER_LOOKUP).max(LEAST_BETWEEN);
         let mut random = Random::new(1);
         for _ in 0..ROUNDS {
             for side in &mut sides {
@@ -90,7 +93,7 @@ impl Bench {
                     first.add(self.look_up(FIRST, present, rows, &mut random));
                 }
                 for (present, later) in [true, false].into_iter().zip(&mut side.later) {
-                    self.look_up(BETWEEN, present, rows, &mut random);
+                    self.look_up(between, present, rows, &mut random);
                     later.add(self.look_up(LATER, present, rows, &mut random));
                 }
             }
