@@ -79,6 +79,9 @@ write('inline.cjs', `'use strict';\n${body}\nmodule.exports = { ${list} };\n`);
 const global = `globalThis.pgBloom = (() => {\n'use strict';\n${body}\nreturn { ${list} };\n})();\n`;
 write('script.js', global);
 
+// The types of what is imported: unlike what is required, it has no default.
+write('index.d.mts', `export * from '../index.js';\n`);
+
 // One class for import and require: a filter made by the one is a Filter of the other.
 write('node.mjs', `import loaded from './inline.cjs';\nexport const { ${list} } = loaded;\n`);
 

@@ -154,7 +154,7 @@ export class Filter {
    */
   resize(capacity?: number | bigint | null): Filter;
 
-  /** Returns whether another filter has the same bytes. */
+  /** Returns whether another filter, of this copy of the package, has the same bytes. */
   equals(other: unknown): boolean;
 
   /** What the filter is, apart from its elements. */
@@ -187,6 +187,9 @@ export class Filter {
 
   /** Returns the text, so that a filter in JSON can be read again. */
   toJSON(): string;
+
+  /** Returns the text, which drivers without an adapter send for a filter. */
+  toString(): string;
 }
 
 /** Bytes, or a text, that are not a filter. */

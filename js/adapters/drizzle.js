@@ -2,12 +2,16 @@ import { sql } from 'drizzle-orm';
 import { customType, index } from 'drizzle-orm/pg-core';
 import { Filter } from 'pg-bloom';
 
-export const bloom = customType({
-  dataType: () => 'bloom',
-  toDriver: (filter) => filter.hex(),
+export const bloom = customType({ dataType: () => 'bloom', toDriver: (filter) => filter.hex(), fromDriver });
+
+/** Returns the filter, or null, that a driver gives for a column of filters or a member of an array. */
+function fromDriver(value) {
   // A driver that was registered has read the filter already.
-  fromDriver: (value) => (value instanceof Filter ? value : Filter.parse(value)),
-});
+  if (value instanceof Filter) return value;
+  // Drizzle itself reads arrays that are text: it leaves NULL in them, and drops any backslash.
+  if (value === null || value === 'NULL') return null;
+  return Filter.parse(typeof value === 'string' ? value.replace(/^x/, '\\x') : value);
+}
 
 /** Names of types, with a schema, quotes or brackets, and nothing else. */
 const TYPE_NAME = /^(?:[a-z_][a-z0-9_]*|"[^"]+")(?:\.(?:[a-z_][a-z0-9_]*|"[^"]+"))?(?: [a-z ]+)?(?:\[\])*$/i;
@@ -24,8 +28,15 @@ function typeOf(value) {
 export function mayContain(column, value, type = typeOf(value)) {
   if (!TYPE_NAME.test(type)) throw new RangeError(`"${type}" is no name of a type`);
   // node-postgres sends no types, and an element is of the kind of its type.
-  const sent = typeof value === 'bigint' ? String(value) : value;
-  return sql`${column} @> ${sent}::${sql.raw(type)}`;
+  return sql`${column} @> ${sent(value)}::${sql.raw(type)}`;
+}
+
+/** Returns what is sent for an element: through Drizzle, some values can't be sent as they are. */
+function sent(value) {
+  if (typeof value === 'bigint') return String(value);
+  if (value instanceof Date) return value.toISOString();
+  // Of a list that is no parameter, Drizzle makes several ones.
+  return Array.isArray(value) ? sql.param(value) : value;
 }
 
 export function bloomIndex(name, column, { operatorClass, ...options } = {}) {

@@ -1,12 +1,14 @@
-/** What is used of the function that postgres.js returns. */
+/** What is used of the function that `postgres()` returns; a transaction doesn't have it. */
 export interface Registrable {
-  unsafe(query: string): PromiseLike<ArrayLike<unknown>>;
+  unsafe: (...parameters: any[]) => any;
+  options: { parsers: object; serializers: object };
 }
 
 /**
  * Makes columns of type `bloom` and `bloom[]` come as Filter and arrays of Filter, and sends these as
- * parameters. Columns of type date, timestamp, timestamptz and interval come as strings, since a Date
- * has lost the microseconds of an element.
+ * parameters. Columns of type date, timestamp, timestamptz and interval come as strings, and arrays of
+ * these as arrays of strings, since a Date has lost the microseconds of an element. Such a string is
+ * sent as it is.
  *
  * It rejects if the database doesn't have the extension.
  */

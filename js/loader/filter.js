@@ -158,6 +158,10 @@ export class Filter {
   toJSON() {
     return this.hex();
   }
+
+  toString() {
+    return this.hex();
+  }
 }
 
 function hasElement(instance, bytes, element) {

@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { desc } from 'drizzle-orm';
+import { and, desc, eq } from 'drizzle-orm';
 import { drizzle as drizzleOfPg } from 'drizzle-orm/node-postgres';
-import { date, pgTable, text } from 'drizzle-orm/pg-core';
+import { date, integer, pgTable, text } from 'drizzle-orm/pg-core';
 import { drizzle as drizzleOfPostgres } from 'drizzle-orm/postgres-js';
 import pg from 'pg';
 import postgres from 'postgres';
@@ -17,6 +17,38 @@ import { register as registerPostgres } from 'pg-bloom/postgres';
 const A = Filter.build(['a'], { capacity: 100 });
 const B = Filter.build(Array.from({ length: 50 }, (_, i) => BigInt(i)), { capacity: 10 });
 const INSTANT = "'2026-02-28 12:34:56.789012+00'::timestamptz";
+
+/** Types whose values, alone and in arrays, are asked as the driver returns them. */
+const VALUES = {
+  date: ['2026-02-28', 'infinity', '-infinity', '0044-03-15 BC', '12026-01-01'],
+  timestamp: ['2026-02-28 12:34:56.789012', 'infinity', '0044-03-15 12:00:00.000001 BC'],
+  timestamptz: ['2026-02-28 12:34:56.789012+00', '2026-02-28 12:34:56.789012+05:45', '-infinity'],
+  interval: ['1 year 2 mons 3 days 04:05:06.789012', '-1 days', '@ 1 mon ago'],
+  numeric: ['12345678901234567890.123456789', '-0.1', 'NaN'],
+};
+
+/** Returns the statement that has values of a type, their filter, and filters of their arrays. */
+function valuesQuery(type) {
+  const values = `unnest(ARRAY['${VALUES[type].join("','")}']::${type}[]) AS v(x)`;
+  return `
+    SELECT x, (SELECT bloom_agg(x) FROM ${values}) AS filter, ARRAY[x, NULL, x] AS list,
+      (SELECT bloom_agg(ARRAY[x, NULL, x]) FROM ${values}) AS lists, ARRAY[ARRAY[x], ARRAY[x]] AS nested
+    FROM ${values}`;
+}
+
+/** Each value that is in the table is found by what the driver returns for it. */
+async function driversValues(query) {
+  for (const type of Object.keys(VALUES)) {
+    const rows = await query(valuesQuery(type));
+    assert.equal(rows.length, VALUES[type].length);
+    for (const { x, filter, list, lists, nested } of rows) {
+      assert.ok(filter.has(x), `${type} ${x}`);
+      assert.ok(lists.has(list), `${type} ${list}`);
+      assert.deepEqual(nested, [[x], [x]]);
+      assert.ok(list.every((member) => member === null || filter.has(member)), `${type} ${list}`);
+    }
+  }
+}
 
 /** Fails unless these are the same filters, in the same arrays. */
 function assertFilters(actual, expected) {
@@ -49,13 +81,14 @@ async function nodePostgres() {
     const found = await connection.query("SELECT $1::bloom @> 'a'::text AS found", [A]);
     assert.equal(found.rows[0].found, true);
   }
+  await driversValues(async (text) => (await client.query(text)).rows);
   for (const connection of lent) await (connection === client ? client.end() : connection.release());
   await pool.end();
 }
 
-function connectionOfPostgres() {
+function connectionOfPostgres(options) {
   const { PGHOST, PGPORT = '5432' } = process.env;
-  return postgres({ path: `${PGHOST}/.s.PGSQL.${PGPORT}`, max: 2, onnotice: () => {} });
+  return postgres({ path: `${PGHOST}/.s.PGSQL.${PGPORT}`, max: 2, onnotice: () => {}, ...options });
 }
 
 async function postgresJs() {
@@ -69,12 +102,64 @@ async function postgresJs() {
   await sql`CREATE TABLE sent (filter bloom)`;
   await sql`INSERT INTO sent ${sql({ filter: B })}`;
   assertFilters((await sql`SELECT filter FROM sent`)[0].filter, B);
+  await driversValues((text) => sql.unsafe(text));
+  await driversValues((text) => sql.unsafe(text, [], { prepare: true }));
+
+  // Filters go where the driver knows no type of theirs, and in arrays of any dimensions.
+  await sql`CREATE DOMAIN checked AS bloom`;
+  const [sent] = await sql`
+    SELECT ${A}::checked::bloom AS domain, ${sql.array([A])}::bloom[] AS list, ${[[A], [null]]}::bloom[] AS nested,
+      ${'{}'}::bloom[] AS text`;
+  assertFilters([sent.domain, sent.list, sent.nested, sent.text], [A, [A], [[A], [null]], []]);
   await sql.end();
+}
+
+/** What postgres.js returns is found again when it is sent, wherever the program runs. */
+async function postgresJsSendsWhatItReads() {
+  const zone = process.env.TZ;
+  for (process.env.TZ of ['UTC', 'America/New_York']) {
+    const sql = connectionOfPostgres({ max: 1 });
+    await registerPostgres(sql);
+    for (const type of ['date', 'timestamp', 'timestamptz', 'interval']) {
+      for (const { x, filter, list } of await sql.unsafe(valuesQuery(type))) {
+        const cast = sql.unsafe(type);
+        const [row] = await sql`SELECT ${filter}::bloom @> ${x}::${cast} AS found, ${list}::${cast}[] = ARRAY[
+          ${x}::${cast}, NULL, ${x}::${cast}] AS same`;
+        assert.deepEqual(row, { found: true, same: true }, `${type} ${x}`);
+      }
+    }
+    const date = new Date('2026-02-28T12:34:56.789Z');
+    assert.equal((await sql`SELECT ${date}::timestamptz = '2026-02-28 12:34:56.789+00' AS same`)[0].same, true);
+    // What is no filter is refused by the server, time and again: the connection stays usable.
+    for (let i = 0; i < 4; i++) {
+      await assert.rejects(sql`SELECT ${'a'}::bloom[]`, { code: '22P02' });
+      await assert.rejects(sql`SELECT ${{}}::bloom`, { code: '22P02' });
+    }
+    assert.equal((await sql`SELECT 3 AS three`)[0].three, 3);
+    await sql.end();
+  }
+  if (zone === undefined) delete process.env.TZ;
+  else process.env.TZ = zone;
+}
+
+async function postgresJsWithOtherNames() {
+  for (const transform of [postgres.camel, postgres.pascal, { column: (name) => `of_${name}` }]) {
+    const sql = connectionOfPostgres({ transform });
+    await registerPostgres(sql);
+    const [[filter, filters]] = await sql`SELECT ${A}::bloom, ${[A, null]}::bloom[]`.values();
+    assertFilters([filter, filters], [A, [A, null]]);
+    await sql.begin((transaction) => assert.rejects(registerPostgres(transaction), TypeError));
+    const reserved = await sql.reserve();
+    await assert.rejects(registerPostgres(reserved), TypeError);
+    reserved.release();
+    await sql.end();
+  }
 }
 
 const daily = pgTable('daily', { day: date().primaryKey(), urls: bloom().notNull() }, (table) => [
   bloomIndex('daily_urls', table.urls),
 ]);
+const weekly = pgTable('weekly', { week: integer(), filters: bloom().array() });
 const visits = pgTable('visits', { url: text() }, (table) => [
   bloomIndex('visits_parts', table.url, { operatorClass: 'text_ngram_ops', fpr: '0.001' }),
 ]);
@@ -91,6 +176,18 @@ async function drizzle(db) {
     const found = await db.select({ day: daily.day }).from(daily).where(mayContain(daily.urls, value));
     assert.deepEqual(found.map((row) => row.day), days);
   }
+  const lists = Filter.build([[1n, 2n]]);
+  const date = new Date('2026-02-28T12:34:56.789Z');
+  const dates = Filter.build([date]);
+  await db.insert(daily).values([{ day: '2026-01-03', urls: lists }, { day: '2026-01-04', urls: dates }]);
+  const days = (condition, day) => db.select({ day: daily.day }).from(daily).where(and(eq(daily.day, day), condition));
+  assert.equal((await days(mayContain(daily.urls, [1, 2], 'bigint[]'), '2026-01-03')).length, 1);
+  assert.equal((await days(mayContain(daily.urls, [2, 1], 'bigint[]'), '2026-01-03')).length, 0);
+  assert.equal((await days(mayContain(daily.urls, date, 'timestamptz'), '2026-01-04')).length, 1);
+  await db.insert(weekly).values([{ week: 1, filters: [A, B] }, { week: 2, filters: [A, null] }]);
+  const weeks = await db.select().from(weekly).orderBy(weekly.week);
+  assertFilters(weeks.map((row) => row.filters), [[A, B], [A, null]]);
+  await db.execute('TRUNCATE weekly');
   assert.throws(() => mayContain(daily.urls, 7), TypeError);
   assert.throws(() => mayContain(daily.urls, 'a', "text); DROP TABLE daily; --"), RangeError);
   await db.execute('TRUNCATE daily');
@@ -100,11 +197,14 @@ async function drizzleWithBoth() {
   const client = new pg.Client();
   await client.connect();
   await client.query('CREATE TABLE daily (day date PRIMARY KEY, urls bloom NOT NULL)');
+  await client.query('CREATE TABLE weekly (week integer, filters bloom[])');
   await drizzle(drizzleOfPg(client));
   await registerPg(client);
   await drizzle(drizzleOfPg(client));
   await client.end();
   const sql = connectionOfPostgres();
+  await drizzle(drizzleOfPostgres(sql));
+  await registerPostgres(sql);
   await drizzle(drizzleOfPostgres(sql));
   await sql.end();
 
@@ -124,5 +224,7 @@ async function withoutTheExtension() {
 
 await nodePostgres();
 await postgresJs();
+await postgresJsSendsWhatItReads();
+await postgresJsWithOtherNames();
 await drizzleWithBoth();
 await withoutTheExtension();

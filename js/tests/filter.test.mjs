@@ -546,7 +546,7 @@ test('there are these names, and none that changes a filter', () => {
   const methods = Object.getOwnPropertyNames(Filter.prototype).sort();
   assert.deepEqual(methods, [
     'bytes', 'cardinality', 'constructor', 'equals', 'fpr', 'has', 'hasMany', 'header', 'hex', 'info', 'intersection',
-    'overfull', 'resize', 'toJSON', 'toPostgres', 'union', 'withAll',
+    'overfull', 'resize', 'toJSON', 'toPostgres', 'toString', 'union', 'withAll',
   ]);
   const functions = Object.getOwnPropertyNames(Filter).filter((name) => typeof Filter[name] === 'function');
   assert.deepEqual(functions.sort(), ['build', 'parse']);

@@ -73,3 +73,7 @@ filter.header.capacity = 7;
 filter.union(bytes);
 // @ts-expect-error bytes or text
 Filter.parse(7);
+// @ts-expect-error a transaction of postgres.js can't be registered
+postgres().begin((transaction) => registerPostgres(transaction));
+// @ts-expect-error there is no default
+type Default = typeof import('pg-bloom').default;

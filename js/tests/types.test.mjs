@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -26,6 +27,29 @@ test('programs have the types that they should', { skip }, () => {
   const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--skipLibCheck'];
   const { stdout } = spawnSync(process.execPath, [tsc, ...options, program], { encoding: 'utf8' });
   assert.equal(stdout, '');
+});
+
+test('adapters have types in projects that know no exports', { skip }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'pg-bloom-'));
+  try {
+    mkdirSync(join(directory, 'node_modules'));
+    symlinkSync(fileURLToPath(new URL('..', import.meta.url)), join(directory, 'node_modules', 'pg-bloom'), 'dir');
+    const program = join(directory, 'program.ts');
+    writeFileSync(program, `
+      import { Filter } from 'pg-bloom';
+      import { register } from 'pg-bloom/pg';
+      import { register as registerPostgres } from 'pg-bloom/postgres';
+      import { mayContain } from 'pg-bloom/drizzle';
+      // @ts-expect-error it takes a client or a pool
+      register(7);
+      export { Filter, mayContain, registerPostgres };
+    `);
+    const options = ['--noEmit', '--strict', '--module', 'commonjs', '--moduleResolution', 'node10', '--skipLibCheck'];
+    const { stdout } = spawnSync(process.execPath, [tsc, ...options, program], { encoding: 'utf8' });
+    assert.equal(stdout, '');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
 
 test('what is exported is documented', () => {
