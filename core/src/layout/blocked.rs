@@ -58,6 +58,7 @@ pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
 /// from its hash.
 #[inline(always)]
 pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
+    let (words, _) = block.as_chunks::<8>();
     // Up to seven positions come packed into one number, 9 bits each, the first one lowest.
     positions(num_hashes, hash).all(|mut packed| {
         // The lowest bit of `are_set` stays 1 as long as all bits that were looked at are set. Its
@@ -65,10 +66,10 @@ pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
         // looked at without branches, which would be mispredicted.
         let mut are_set = 1;
         for _ in 0..packed.count {
-            // The lowest 9 bits are a position: the upper 6 of them choose one of 64 bytes, the
-            // lower 3 one of its bits.
-            let byte = block[(packed.bits >> 3) as usize & 63];
-            are_set &= byte >> (packed.bits & 7);
+            // The lowest 9 bits are a position: 3 bits choose one of 8 words, 6 bits one of its 64
+            // bits.
+            let word = u64::from_le_bytes(words[(packed.bits >> 6) as usize & 7]);
+            are_set &= word >> (packed.bits & 63);
             packed.bits >>= POSITION_BITS;
         }
         are_set & 1 == 1
