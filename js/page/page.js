@@ -20,17 +20,20 @@
 
   const UNITS = { '': 1, k: 1e3, m: 1e6, g: 1e9, b: 1e9, t: 1e12, thousand: 1e3, million: 1e6, billion: 1e9 };
   const BYTE_UNITS = {
-    '': 1, b: 1, byte: 1, bytes: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9,
-    kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30,
+    '': 1, b: 1, byte: 1, bytes: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9, t: 1e12, tb: 1e12,
+    kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40,
   };
+
+  /** Groups of three digits, such as 10,000,000; not 0,010 or 1,50. */
+  const GROUPS = /^[1-9]\d{0,2}([ ,_])\d{3}(?:\1\d{3})*(?!\d)/;
 
   /** Returns the number that a text is, times its unit; undefined if it is empty. */
   function parsed(text, units, what) {
-    const written = text.trim().toLowerCase().replace(/(?<=\d)[ ,_](?=\d{3})/g, '');
+    const written = text.trim().toLowerCase().replace(GROUPS, (digits) => digits.replace(/\D/g, ''));
     if (written === '') return undefined;
     const match = /^(\d*\.?\d+(?:e[+-]?\d+)?)\s*([a-z]*)$/.exec(written);
     const number = match ? Number(match[1]) * units[match[2]] : NaN;
-    if (!(number > 0)) throw new RangeError(`“${text}” is no ${what}`);
+    if (!(number > 0)) throw new RangeError(`“${text}” is not a ${what}`);
     return number;
   }
 
@@ -40,7 +43,8 @@
     if (ratio) return parsed(ratio[1], UNITS, 'rate') / parsed(ratio[2], UNITS, 'rate');
     const percent = text.trim().endsWith('%');
     const rate = parsed(text.trim().replace(/\s*%$/, ''), { '': 1 }, 'rate');
-    return percent && rate !== undefined ? rate / 100 : rate;
+    // Without the noise of a division: 0.7 % is 0.007, not 0.006999999999999999.
+    return percent && rate !== undefined ? Number((rate / 100).toPrecision(12)) : rate;
   }
 
   const grouped = (number) => Math.round(number).toLocaleString('en');
@@ -61,12 +65,21 @@
 
   // What a filter must be.
 
-  /** Returns the least rate whose filter of so many elements fits in so many bytes. */
+  /** Returns the least number of four digits that is not less than this one. */
+  function roundedUp(number) {
+    const rounded = Number(number.toPrecision(4));
+    if (rounded >= number) return rounded;
+    const step = 10 ** (Math.floor(Math.log10(rounded)) - 3);
+    return Number((rounded + step).toPrecision(4));
+  }
+
+  /** Returns the least rate, of four digits, whose filter of so many elements fits in so many bytes. */
   function rateThatFits(elements, bytes, layout) {
     const fits = (rate) => parameters(elements, rate, layout).bytes <= bytes;
     if (!fits(GREATEST_RATE)) {
       throw new RangeError(`no ${layout} filter for ${grouped(elements)} elements fits in ${shownBytes(bytes)}`);
     }
+    if (fits(LEAST_RATES[layout])) return LEAST_RATES[layout];
     let low = Math.log(LEAST_RATES[layout]);
     let high = Math.log(GREATEST_RATE);
     for (let i = 0; i < 40; i++) {
@@ -74,7 +87,7 @@
       if (fits(Math.exp(middle))) high = middle;
       else low = middle;
     }
-    return Math.min(GREATEST_RATE, Math.exp(high));
+    return roundedUp(Math.min(GREATEST_RATE, Math.exp(high)));
   }
 
   /** Returns what was asked for, with what was left open, and which part of it gives way. */
@@ -143,13 +156,13 @@
   ];
 
   function update() {
-    byId('link').href = linkOfFields();
-    let answer;
     try {
-      answer = solved(read());
+      const answer = solved(read());
       const sizes = LAYOUTS.map((layout) => sizeOf(layout, answer));
       const chosen = sizes.find(({ layout }) => layout === answer.layout);
       if (chosen.problem) throw new RangeError(`rates of layout ${chosen.layout} are ${chosen.problem}`);
+      byId('results').hidden = false; // before curves are drawn, which need its width
+      byId('link').href = linkOfFields();
       showSizes(answer, sizes);
       showCurves(answer, sizes.filter(({ problem }) => !problem));
       let { note } = answer;
@@ -159,6 +172,7 @@
       if (chosen.bytes > MOST_STORED_BYTES) note += ' It is larger than 511 MB, the most that is stored.';
       byId('note').textContent = note;
     } catch (error) {
+      byId('results').hidden = true;
       byId('note').textContent = error.message;
     }
   }
@@ -179,10 +193,9 @@
       cell(row, 'th', label);
       for (const size of sizes) cell(row, 'td', size.problem ?? text(size, answer));
     }
-    const rate = Number(answer.rate.toPrecision(4));
+    const options = `${answer.elements}, ${answer.rate}, '${answer.layout}'`;
     byId('sql').textContent =
-      `SELECT bloom_agg(x, ${answer.elements}, ${rate}, '${answer.layout}') FROM t;\n` +
-      `SELECT * FROM bloom_parameters(${answer.elements}, ${rate}, '${answer.layout}');`;
+      `SELECT bloom_agg(x, ${options}) FROM t;\nSELECT * FROM bloom_parameters(${options});`;
   }
 
   // Curves.
@@ -297,12 +310,12 @@
     return `#${given.map((id) => `${id}=${encodeURIComponent(byId(id).value.trim())}`).join('&')}`;
   }
 
+  /** Sets all fields: what the link doesn't name has its default. */
   function readLink() {
     const given = new URLSearchParams(location.hash.slice(1));
     for (const id of FIELDS) {
-      const value = given.get(id);
-      if (id !== 'l') byId(id).value = value ?? '';
-      else if (LAYOUTS.includes(value)) byId(id).value = value;
+      const value = given.get(id) ?? '';
+      byId(id).value = id !== 'l' || LAYOUTS.includes(value) ? value : LAYOUTS[0];
     }
     update();
   }
@@ -310,23 +323,43 @@
   // A filter.
 
   let filter;
+  let lastLook = 0;
+  /** Stored bytes begin with the version of the format, which is less than any character of a text. */
+  const FIRST_CHARACTER = '\t'.charCodeAt(0);
 
-  /** Reads a filter from bytes, which may be the text that psql writes. */
-  function filterOf(bytes) {
-    const isText = bytes[0] === 0x5c && bytes[1] === 0x78;
-    return Filter.parse(isText ? new TextDecoder().decode(bytes) : bytes);
+  /** Returns the only filter in a text that psql or COPY wrote, which may have headings. Fails if there are several. */
+  function filterOfText(text) {
+    const found = text.match(/\\x[0-9a-fA-F]+/g) ?? [];
+    if (found.length > 1) throw new RangeError(`there are ${found.length} filters in it: give only one`);
+    return Filter.parse(found[0] ?? text);
   }
 
-  function look(parse) {
+  /** Returns the filter in a file, which has its stored bytes or a text. */
+  async function filterOfFile(file) {
+    const buffer = await file.arrayBuffer().catch((error) => {
+      throw new Error(`“${file.name}” cannot be read: ${error.message}`);
+    });
+    const bytes = new Uint8Array(buffer);
+    if (!(bytes[0] >= FIRST_CHARACTER)) return Filter.parse(bytes);
+    // PowerShell writes UTF-16. The decoder drops a byte order mark.
+    const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
+    return filterOfText(new TextDecoder(encoding).decode(bytes));
+  }
+
+  /** Shows the filter that `read` returns or promises, unless `look` is called again in the meantime. */
+  async function look(read) {
+    const ownLook = ++lastLook;
     byId('problem').textContent = '';
     byId('found').hidden = true;
     byId('answer').textContent = '';
     try {
-      filter = parse();
+      const found = await read();
+      if (ownLook !== lastLook) return;
+      filter = found;
       showFilter(filter.info());
       byId('found').hidden = false;
     } catch (error) {
-      byId('problem').textContent = error.message;
+      if (ownLook === lastLook) byId('problem').textContent = error.message;
     }
   }
 
@@ -397,36 +430,77 @@
     return set / (8 * bytes.length);
   }
 
+  /** Bytes as PostgreSQL writes them. */
+  const BYTES = /^\\x(?:[0-9a-fA-F]{2})*$/;
+  /** The kinds of floats, and of arrays of them. */
+  const FLOATS = /\b(float|FLOAT|DOUBLE)$/;
+
+  function bytesOf(text) {
+    if (!BYTES.test(text)) throw new TypeError('write bytes as \\x and hexadecimal digits');
+    return Uint8Array.from(text.slice(2).match(/../g) ?? [], (byte) => parseInt(byte, 16));
+  }
+
+  /** Returns the number that a text is in PostgreSQL. Fails if it is none. */
+  function floatOf(text) {
+    const written = text.trim().toLowerCase();
+    if (/^[+-]?nan$/.test(written)) return NaN;
+    if (/^[+-]?inf(inity)?$/.test(written)) return written.startsWith('-') ? -Infinity : Infinity;
+    const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(written) ? Number(written) : NaN;
+    if (!Number.isFinite(number)) throw new TypeError(`“${text}” is not a number of double precision`);
+    return number;
+  }
+
   /** Returns the element that a text is in a filter of this kind. */
   function elementOf(text, kind) {
     if (/^array/.test(kind)) return JSON.parse(text);
-    if (/^(float|parquet (FLOAT|DOUBLE))$/.test(kind)) return Number(text);
+    if (FLOATS.test(kind)) return floatOf(text);
     if (kind === 'boolean') return { true: true, false: false }[text] ?? text;
-    if (kind !== 'bytea') return text;
-    if (!/^(\\x)?([0-9a-f]{2})*$/i.test(text)) throw new TypeError('write bytes as \\x and hexadecimal digits');
-    return Uint8Array.from(text.replace(/^\\x/, '').match(/../g) ?? [], (byte) => parseInt(byte, 16));
+    return kind === 'bytea' ? bytesOf(text) : text;
+  }
+
+  /** Returns a function that rounds floats, times a factor, to type real. */
+  const realForm = (factor) => (value, kind) =>
+    typeof value === 'number' && FLOATS.test(kind) ? Math.fround(factor * value) : value;
+
+  /**
+   * The forms in which a column may have a typed element, and what the answer says of each. Types of one kind, such
+   * as real and double precision, have different ones, and a "no" must hold for all.
+   */
+  const FORMS = [
+    ['', (value) => value],
+    [', as a real', realForm(1)],
+    // A text near the middle of two reals is read as that middle, and PostgreSQL may round it to either.
+    [', as a real', realForm(1 - 2 ** -53)],
+    [', as a real', realForm(1 + 2 ** -52)],
+    [', as a char(n)', (value) => (typeof value === 'string' ? value.replace(/ +$/, '') : value)],
+    [', as bytes', (value, kind) => (kind === 'parquet BYTE_ARRAY' && BYTES.test(value) ? bytesOf(value) : value)],
+  ];
+
+  /** Returns an element in one of the forms; of an array, all members are in that form. */
+  function inForm(element, form, kind) {
+    return Array.isArray(element) ? element.map((member) => inForm(member, form, kind)) : form(element, kind);
   }
 
   function ask(event) {
     event.preventDefault();
     try {
-      const found = filter.has(elementOf(byId('element').value, filter.header.keyKind ?? ''));
-      byId('answer').textContent = found ? 'It may be in the filter.' : 'It is not in the filter.';
+      const kind = filter.header.keyKind ?? '';
+      const element = elementOf(byId('element').value, kind);
+      const found = FORMS.find(([, form]) => filter.has(inForm(element, form, kind)));
+      byId('answer').textContent = found ? `It may be in the filter${found[0]}.` : 'It is not in the filter.';
     } catch (error) {
       byId('answer').textContent = error.message;
     }
   }
 
-  async function lookIntoFile(file) {
-    if (!file) return;
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    look(() => filterOf(bytes));
+  function lookIntoFile(file) {
+    if (file) look(() => filterOfFile(file));
   }
 
   byId('wanted').addEventListener('input', update);
   byId('wanted').addEventListener('submit', (event) => event.preventDefault());
   byId('paste').addEventListener('input', () => {
-    if (byId('paste').value.trim() !== '') look(() => Filter.parse(byId('paste').value));
+    if (byId('paste').value.trim() !== '') look(() => filterOfText(byId('paste').value));
   });
   byId('file').addEventListener('change', (event) => lookIntoFile(event.target.files[0]));
   byId('ask').addEventListener('submit', ask);

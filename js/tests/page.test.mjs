@@ -29,6 +29,42 @@ function row(page, label) {
     .flatMap((row) => [...row.cells].slice(1).map((cell) => cell.textContent))`);
 }
 
+/** Types an element, asks for it, and returns the answer. */
+async function answer(page, element) {
+  await page.type('element', element);
+  await page.press('Enter', 13, '\r');
+  return page.text('answer');
+}
+
+/** Returns whether an element has the attribute `hidden`. */
+function isHidden(page, id) {
+  return page.value(`document.getElementById('${id}').hidden`);
+}
+
+/** Returns a filter of Parquet's kind FLOAT, which the package doesn't build. The kind is the third byte. */
+function filterOfFloats(...numbers) {
+  const bytesOf = (number) => new Uint8Array(Float32Array.of(number).buffer);
+  const bytes = Filter.build(numbers.map(bytesOf), { layout: 'parquet' }).bytes();
+  bytes[2] = 34;
+  return Filter.parse(bytes);
+}
+
+/** Defines `drop(file)` in a page, which drops a file or what stands for one. */
+const DEFINE_DROP = `window.drop = (file) => {
+  const event = new DragEvent('drop', { bubbles: true });
+  Object.defineProperty(event, 'dataTransfer', { value: { files: [file] } });
+  document.getElementById('drop').dispatchEvent(event);
+}`;
+
+/** Waits until a condition holds in a page. Fails if it doesn't within ten seconds. */
+async function until(page, condition) {
+  const end = Date.now() + 10_000;
+  while (!(await page.value(condition))) {
+    assert.ok(Date.now() < end, condition);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
 /** Returns the whole bytes in a cell, such as `1.2 MiB (1,258,291)`. */
 function wholeBytes(text) {
   return Number(/\(([\d,]+)\)/.exec(text)[1].replaceAll(',', ''));
@@ -71,11 +107,70 @@ test('fields are read as people write them, and the others follow', options, () 
     assert.match(await page.text('note'), /hashes give way/);
     assert.deepEqual(await row(page, 'Hashes'), ['3', '3', '8']);
 
-    for (const [field, text] of [['n', 'many'], ['p', '2'], ['m', '1 byte'], ['k', '99']]) {
+    const unread = [
+      ['n', 'many'], ['p', '2'], ['m', '1 byte'], ['k', '99'],
+      ['p', '0,010%'], ['n', '10,000,0000'], ['n', '1000,000'], ['n', '1,5'], ['n', '1 000,000'],
+    ];
+    for (const [field, text] of unread) {
       await page.type(field, text);
       assert.match(await page.text('note'), /“|must be|fits|integer/, `${field} ${text}`);
+      // Sizes and SQL of the numbers before aren't those of this text.
+      assert.equal(await isHidden(page, 'results'), true, `${field} ${text}`);
       await page.type(field, '');
+      assert.equal(await isHidden(page, 'results'), false);
     }
+
+    // Half of a character, which no keyboard types.
+    await page.value(`(() => {
+      document.getElementById('n').value = '\\ud800';
+      document.getElementById('wanted').dispatchEvent(new Event('input'));
+    })()`);
+    assert.match(await page.text('note'), /is not a number of elements/);
+
+    for (const text of ['10,000,000', '10 000 000', '10_000_000', '10,000 k', '1e7']) {
+      await page.type('n', text);
+      assert.match(await page.text('sql'), /\(x, 10000000, /, text);
+    }
+    await page.type('n', '');
+    for (const [text, bytes] of [['1 TiB', 2 ** 40], ['1 TB', 1e12]]) {
+      await page.type('m', text);
+      assert.match(await page.text('sql'), new RegExp(`\\(x, ${capacityForBytes(bytes)}, 0\\.01,`));
+    }
+  }),
+);
+
+test('filters of the SQL fit in the bytes that are given', options, () =>
+  withPage(async (page) => {
+    const counts = ['1e6', '123,456', '2e7', '999', ''];
+    const rates = ['', '1 in 3', '0.7 %', '1e-5'];
+    const bytes = ['5 MiB', '1 MB', '3,000,000', '1 GiB', '777 kB', '2000'];
+    const cases = await page.value(`(() => {
+      const field = (id) => document.getElementById(id);
+      const cases = [];
+      for (const layout of ['blocked', 'classic', 'parquet']) {
+        for (const n of ${JSON.stringify(counts)}) for (const p of ${JSON.stringify(rates)}) for (const m of ${JSON.stringify(bytes)}) {
+          for (const [id, value] of Object.entries({ n, p, m, l: layout })) field(id).value = value;
+          field('wanted').dispatchEvent(new Event('input'));
+          const shown = field('sizes').textContent;
+          if (!field('results').hidden) cases.push({ layout, n, p, m, sql: field('sql').textContent, shown });
+        }
+      }
+      return cases;
+    })()`);
+    assert.ok(cases.length > 200, String(cases.length));
+    const wholes = { '5 MiB': 5 * 2 ** 20, '1 MB': 1e6, '3,000,000': 3e6, '1 GiB': 2 ** 30, '777 kB': 777e3, 2000: 2000 };
+    for (const { layout, n, p, m, sql, shown } of cases) {
+      const [, elements, rate] = /\(x, (\d+), ([^,]+),/.exec(sql);
+      const size = parameters(Number(elements), Number(rate), layout).bytes;
+      const label = `${n} elements, rate ${p}, ${m}, ${layout}: ${sql}`;
+      assert.ok(size <= wholes[m], `${size} bytes for ${label}`);
+      assert.ok(shown.includes(`(${size.toLocaleString('en')})`), label);
+    }
+
+    // The rate is not much greater than it must be.
+    const [{ sql }] = cases;
+    const [, rate] = /\(x, 1000000, ([^,]+),/.exec(sql);
+    assert.ok(parameters(1e6, Number(rate) * 0.998).bytes > 5 * 2 ** 20, rate);
   }),
 );
 
@@ -88,6 +183,13 @@ test('a link has all fields', options, () =>
     await page.go(link);
     assert.match(await page.text('sql'), /\(x, 30000, 0\.03, 'classic'\)/);
     assert.equal(await page.value('document.getElementById("n").value'), '3e4');
+
+    // What a link doesn't name has its default, also if the page is open.
+    await page.value('location.hash = "#n=5&l=parquet"');
+    await until(page, 'document.getElementById("l").value === "parquet"');
+    await page.value('location.hash = "#n=6"');
+    await until(page, 'document.getElementById("n").value === "6"');
+    assert.match(await page.text('sql'), /\(x, 6, 0\.01, 'blocked'\)/);
   }, `${url}#n=20k&p=3%25&l=classic`),
 );
 
@@ -141,40 +243,101 @@ test('a filter is pasted, dropped, and asked', options, () =>
     const texts = Array.from({ length: 900 }, (_, i) => `element ${i}`);
     const filter = Filter.build(texts, { capacity: 1000 });
     await page.type('paste', filter.hex());
-    assert.equal(await page.value('document.getElementById("found").hidden'), false);
+    assert.equal(await isHidden(page, 'found'), false);
     assert.match(await page.text('header'), /text.*blocked.*bits.*1,000/s);
     assert.equal(await page.value('document.querySelectorAll("#fill rect").length'), filter.header.numBits / 512);
 
-    await page.type('element', 'element 7');
-    await page.press('Enter', 13, '\r');
-    assert.match(await page.text('answer'), /may be/);
-    await page.type('element', 'element x');
-    await page.press('Enter', 13, '\r');
-    assert.match(await page.text('answer'), /is not/);
+    assert.match(await answer(page, 'element 7'), /may be/);
+    assert.match(await answer(page, 'element x'), /is not/);
 
-    // A file that psql wrote, and one of the bytes.
+    // Files that psql and COPY wrote, and one of the bytes.
     const instants = Filter.build(['2026-02-28T12:00:00.123456Z'], { kind: 'timestamptz' });
-    const dropped = [JSON.stringify(`${instants.hex()}\n`), `new Uint8Array([${instants.bytes()}])`];
-    for (const content of dropped) {
-      await page.value(`(() => {
-        document.getElementById('found').hidden = true;
-        const dataTransfer = new DataTransfer();
-        dataTransfer.items.add(new File([${content}], 'filter.txt'));
-        document.getElementById('drop').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true }));
-      })()`);
-      await page.value(`new Promise((resolve) => {
-        const look = () => (document.getElementById('found').hidden ? setTimeout(look, 10) : resolve());
-        look();
-      })`);
+    const hex = instants.hex();
+    const written = [`${hex}\n`, `\\${hex}\n`, `\ufeff\r\n  ${hex} \r\n\r\n`, ` bloom_agg \n-----------\n ${hex}\n(1 row)\n\n`];
+    const utf16 = new Uint16Array([...`\ufeff${hex}`].map((character) => character.charCodeAt(0)));
+    const contents = [...written, instants.bytes(), new Uint8Array(utf16.buffer)];
+    await page.value(DEFINE_DROP);
+    for (const content of contents) {
+      await page.value('document.getElementById("found").hidden = true');
+      const part = typeof content === 'string' ? JSON.stringify(content) : `new Uint8Array([${content}])`;
+      await page.value(`drop(new File([${part}], 'filter.txt'))`);
+      await until(page, '!document.getElementById("found").hidden');
       assert.match(await page.text('header'), /timestamptz/);
       assert.match(await page.text('warning'), /six digits/);
     }
+    for (const text of written) {
+      await page.type('paste', text);
+      assert.equal(await isHidden(page, 'found'), false, text);
+    }
+    await page.type('paste', `${hex}\n${hex}\n`);
+    assert.match(await page.text('problem'), /2 filters/);
+    assert.equal(await isHidden(page, 'found'), true);
 
     for (const damaged of ['\\x01', filter.hex().replace('\\x01', '\\x07'), 'nothing']) {
       await page.type('paste', damaged);
       assert.match(await page.text('problem'), /invalid|version/, damaged);
-      assert.equal(await page.value('document.getElementById("found").hidden'), true);
+      assert.equal(await isHidden(page, 'found'), true);
     }
+  }),
+);
+
+test('the last file dropped is shown, and a file that cannot be read is an error', options, () =>
+  withPage(async (page) => {
+    const bytesOf = (element) => `new Uint8Array([${Filter.build([element]).bytes()}]).buffer`;
+    await page.value(DEFINE_DROP);
+    await page.value(`(() => {
+      const slow = new Promise((resolve) => setTimeout(resolve, 100));
+      drop({ name: 'slow', arrayBuffer: () => slow.then(() => ${bytesOf(1n)}) });
+      drop({ name: 'fast', arrayBuffer: async () => ${bytesOf('a')} });
+      return slow.then(() => new Promise((resolve) => setTimeout(resolve, 50)));
+    })()`);
+    assert.match(await page.text('header'), /text/);
+
+    // A folder is dropped as a file that can't be read.
+    await page.value(`drop({ name: 'folder', arrayBuffer: async () => { throw new Error('no such file'); } })`);
+    await until(page, 'document.getElementById("problem").textContent !== ""');
+    assert.match(await page.text('problem'), /“folder” cannot be read: no such file/);
+    assert.equal(await isHidden(page, 'found'), true);
+  }),
+);
+
+test('only elements that cannot be in a filter are not in it', options, () =>
+  withPage(async (page) => {
+    const floats = [1.5, Math.fround(0.1), 1 + 2 ** -23, Infinity, NaN];
+    const bytes = Uint8Array.of(0xab, 0xcd);
+    const parquet = { layout: 'parquet' };
+    const maybe = 'It may be in the filter';
+    const no = 'It is not in the filter.';
+    const cases = [
+      [Filter.build(floats, { kind: 'float' }), [
+        ['1.5', `${maybe}.`], [' +15e-1 ', `${maybe}.`], ['2.5', no], ['-inf', no],
+        ['infinity', `${maybe}.`], ['Inf', `${maybe}.`], ['+INF', `${maybe}.`], ['nan', `${maybe}.`], ['-NaN', `${maybe}.`],
+        ['0.1', `${maybe}, as a real.`], ['0.1000000015', `${maybe}, as a real.`],
+        ['1.0000000596046448', `${maybe}, as a real.`],
+      ]],
+      [Filter.build([0.1], { kind: 'float' }), [['0.1', `${maybe}.`]]],
+      [Filter.build([[Math.fround(0.1), null]], { kind: 'float[]' }), [
+        ['[0.1, null]', `${maybe}, as a real.`], ['[0.2, null]', no],
+      ]],
+      [Filter.build([[16777216n]], { kind: 'integer[]' }), [['[16777216]', `${maybe}.`], ['[16777217]', no]]],
+      [filterOfFloats(0.1), [['0.1', `${maybe}, as a real.`], ['0.2', no]]],
+      [Filter.build(['\\xabcd'], parquet), [['\\xabcd', `${maybe}.`], ['\\xabce', no]]],
+      [Filter.build([bytes], parquet), [['\\xABcd', `${maybe}, as bytes.`], ['\\xabce', no], ['\\xabc', no]]],
+      [Filter.build(['ab']), [['ab  ', `${maybe}, as a char(n).`], [' ab', no]]],
+      [Filter.build([bytes]), [['\\xabcd', `${maybe}.`], ['\\xab', no]]],
+    ];
+    for (const [filter, asked] of cases) {
+      await page.type('paste', filter.hex());
+      for (const [element, expected] of asked) assert.equal(await answer(page, element), expected, element);
+    }
+
+    await page.type('paste', Filter.build([1.5, 0], { kind: 'float' }).hex());
+    for (const text of ['1,5', '1.5 kg', 'abc', '', ' ', '１.５', '0x10', '1e', '.', '1e999', 'infinit']) {
+      assert.match(await answer(page, text), /is not a number/, text);
+    }
+    // PostgreSQL reads other texts than \x and digits as characters.
+    await page.type('paste', Filter.build([bytes]).hex());
+    for (const text of ['abcd', '\\Xabcd', '\\xabc']) assert.match(await answer(page, text), /write bytes/, text);
   }),
 );
 
