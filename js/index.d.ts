@@ -111,7 +111,8 @@ export class Filter {
   private constructor();
 
   /**
-   * Reads a stored filter: its bytes, or their text as psql shows it, `\x` and hexadecimal digits.
+   * Reads a stored filter: its bytes, or their text as psql shows it, `\x` and hexadecimal digits,
+   * with white space around.
    *
    * Throws a FormatError for anything else. The bytes are copied.
    */
@@ -119,7 +120,7 @@ export class Filter {
 
   /**
    * Returns the filter of these elements, the same bytes as SQL's `bloom_agg` makes. `null` is not
-   * added.
+   * added. A string or a Uint8Array is one element, and a TypeError as a list of them.
    *
    * Throws a RangeError for options that are out of their range, and if the filter would have more
    * than 511 MB.
@@ -139,7 +140,8 @@ export class Filter {
    * Returns the filter of the elements of both.
    *
    * Throws a TypeError if their elements are of different kinds, and a RangeError if their layouts or
-   * rates differ, or if neither size is a multiple of the other.
+   * the numbers of bits that an element sets differ, or if neither size is a multiple of the other. A
+   * filter without elements and capacity merges with any.
    */
   union(other: Filter): Filter;
 

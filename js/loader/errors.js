@@ -1,10 +1,7 @@
 /** Bytes, or a text, that are not a filter. */
-export class FormatError extends Error {
-  constructor(message) {
-    super(message);
-    this.name = 'FormatError';
-  }
-}
+export class FormatError extends Error {}
+// Not by an assignment, which fails if the prototype of all errors was frozen.
+Object.defineProperty(FormatError.prototype, 'name', { value: 'FormatError', writable: true, configurable: true });
 
 /** The classes of errors by the negative numbers that functions of the module return. */
 const CLASSES = { '-1': TypeError, '-2': RangeError, '-3': FormatError };

@@ -1,4 +1,4 @@
-import { described, refusal, shown } from './errors.js';
+import { described, refusal } from './errors.js';
 
 /** The forms of values, as js/src/value.rs reads them. */
 const NULL = 0;
@@ -24,12 +24,14 @@ const RUN_HEADER = 8;
 const BATCH_BYTES = 1 << 16;
 /** The most values in a run. */
 const LONGEST_RUN = 1 << 12;
-/** From so many units on, a run of texts ends. */
+/** From so many units on, a run of texts ends. A text of so many is in no run. */
 const UNITS_OF_RUN = BATCH_BYTES / 2;
 /** Whether numbers in memory are as the module reads them; they aren't on mainframes. */
 const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 /** Texts of fewer units are encoded here, since a call of the encoder takes longer. */
 const SHORT_TEXT = 48;
+/** Stands behind the last value of a list. */
+const END = Symbol('the end of a list');
 /** The most bytes of UTF-8 for a unit of a string. */
 const BYTES_PER_UNIT = 3;
 /** The most dimensions of an array in PostgreSQL. */
@@ -48,17 +50,17 @@ function builtInClass(value) {
   return Object.prototype.toString.call(value).slice('[object '.length, -1);
 }
 
-/** Returns whether a value is a Uint8Array, such as a Buffer. */
+/** The properties of all typed arrays, which say what one is, whatever properties of its own say. */
+const ofTypedArrays = Object.getOwnPropertyDescriptors(Object.getPrototypeOf(Uint8Array.prototype));
+const { get: nameOfTypedArray } = ofTypedArrays[Symbol.toStringTag];
+const { get: lengthOfTypedArray } = ofTypedArrays.length;
+
+/** Returns whether a value is a Uint8Array, such as a Buffer, also of another frame or realm. */
 export function isBytes(value) {
-  return ArrayBuffer.isView(value) && builtInClass(value) === 'Uint8Array';
+  return nameOfTypedArray.call(value) === 'Uint8Array';
 }
 
-const { get: lengthOfTypedArray } = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype),
-  'length',
-);
-
-/** Returns how many bytes a Uint8Array has, whatever a property `length` of its own says. */
+/** Returns how many bytes a Uint8Array has. */
 export function lengthOf(bytes) {
   return lengthOfTypedArray.call(bytes);
 }
@@ -75,9 +77,9 @@ export class Writer {
     this.resize(2 * BATCH_BYTES);
     /** The lengths of the texts of a run. */
     this.lengths = new Uint32Array(LONGEST_RUN);
-    /** The index of the next value of a list that is written, and that value. */
+    /** The index of the next value of a list that is written, and that value, or `END`. */
     this.next = 0;
-    this.value = undefined;
+    this.value = END;
   }
 
   /** Forgets what was written. */
@@ -143,7 +145,7 @@ export class Writer {
   /** Reads the value of a list with an index, which is the next one to be written. */
   moveTo(list, index) {
     this.next = index;
-    this.value = index < list.length ? list[index] : undefined;
+    this.value = index < list.length ? list[index] : END;
   }
 
   /**
@@ -156,7 +158,7 @@ export class Writer {
    */
   writeSome(list) {
     const { next: first, value } = this;
-    if (first >= list.length) return false;
+    if (value === END) return false;
     const type = IS_LITTLE_ENDIAN ? typeof value : undefined;
     const isAligned = this.length % 8 === 0;
     if (type === 'string') this.writeTexts(list);
@@ -179,7 +181,7 @@ export class Writer {
     while (typeof value === 'number' && count < LONGEST_RUN) {
       numbers[start + count] = value;
       count++;
-      value = first + count < list.length ? list[first + count] : undefined;
+      value = first + count < list.length ? list[first + count] : END;
     }
     this.finishRun(NUMBERS, count, 8 * (start + count), value);
   }
@@ -194,7 +196,7 @@ export class Writer {
     while (typeof value === 'bigint' && BigInt.asIntN(64, value) === value && count < LONGEST_RUN) {
       integers[start + count] = value;
       count++;
-      value = first + count < list.length ? list[first + count] : undefined;
+      value = first + count < list.length ? list[first + count] : END;
     }
     this.finishRun(INTEGERS, count, 8 * (start + count), value);
   }
@@ -208,11 +210,16 @@ export class Writer {
     let { value } = this;
     let joined = '';
     let count = 0;
-    while (typeof value === 'string' && count < LONGEST_RUN && joined.length < UNITS_OF_RUN) {
+    while (
+      typeof value === 'string' &&
+      value.length < UNITS_OF_RUN &&
+      joined.length < UNITS_OF_RUN &&
+      count < LONGEST_RUN
+    ) {
       joined += value;
       lengths[count] = value.length;
       count++;
-      value = first + count < list.length ? list[first + count] : undefined;
+      value = first + count < list.length ? list[first + count] : END;
     }
 
     const { length: units } = joined;
@@ -324,7 +331,7 @@ export class Writer {
     }
     const microseconds = nanoseconds / NANOSECONDS;
     if (BigInt.asIntN(64, microseconds) !== microseconds) {
-      return this.writeNoInstant(`an instant of ${shown(nanoseconds)} nanoseconds is out of range`);
+      return this.writeNoInstant('an instant of so many nanoseconds is out of range');
     }
     this.writeInt64(INSTANT, microseconds);
   }

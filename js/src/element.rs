@@ -170,11 +170,8 @@ fn by_large_integer<'a>(digits: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     match kind.tag {
         Tag::Numeric => numeric(digits, kind),
         Tag::None | Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
-            let shown = &digits[..digits.len().min(MOST_BYTES_SHOWN)];
-            let ellipsis = if shown.len() < digits.len() { "…" } else { "" };
-            Err(Failure::range(format!(
-                "{shown}{ellipsis} is out of range for an integer of 64 bits"
-            )))
+            let shown = shown(digits);
+            Err(Failure::range(format!("{shown} is out of range for an integer of 64 bits")))
         }
         // The filter has no integers and refuses any, so the value is irrelevant.
         _ => Ok(Element::Integer(0)),
@@ -216,11 +213,19 @@ fn numeric<'a>(text: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     Err(unreadable(text, kind, unread))
 }
 
+/// Returns a text, or its beginning and an ellipsis, for a message.
+#[cold]
+fn shown(text: &str) -> String {
+    let beginning = &text[..text.floor_char_boundary(MOST_BYTES_SHOWN)];
+    let ellipsis = if beginning.len() < text.len() { "…" } else { "" };
+    format!("{beginning}{ellipsis}")
+}
+
 /// Returns the failure for a text that can't be parsed as an element of a kind. `unread` says why:
 /// it is written in another way, which the message explains with an example, or out of range.
 #[cold]
 fn unreadable(text: &str, kind: Kind<'_>, unread: Unread) -> Failure {
-    let shown = &text[..text.floor_char_boundary(MOST_BYTES_SHOWN)];
+    let shown = shown(text);
     match unread {
         Unread::Range => Failure::range(format!("\"{shown}\" is out of range for kind {kind}")),
         Unread::Syntax => {

@@ -1,6 +1,7 @@
 // What a Filter does with values of JavaScript, and what it refuses.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import test from 'node:test';
 import {
@@ -439,6 +440,16 @@ test('each value of a list is read once, where runs end as well', () => {
   const shrinking = ['a', 'b', 'c'];
   Object.defineProperty(shrinking, 1, { get: () => ((shrinking.length = 2), 'b') });
   assert.ok(Filter.build(shrinking).equals(Filter.build(['a', 'b'])));
+  for (const place of [0, 1, 2, 4_095, 4_096, 4_097]) {
+    const truncated = [...Array(place).fill(7), '3', 4];
+    const get = () => {
+      Object.defineProperty(truncated, place, { value: 0, configurable: true });
+      truncated.length = place;
+      return '3';
+    };
+    Object.defineProperty(truncated, place, { get, configurable: true });
+    assert.ok(Filter.build(truncated, { kind: 'integer' }).has(3), String(place));
+  }
   const growing = ['a', 'b'];
   Object.defineProperty(growing, 1, { get: () => (growing.push('c'), 'b') });
   assert.ok(Filter.build(growing).equals(Filter.build(['a', 'b', 'c'])));
@@ -507,6 +518,25 @@ test('a filter of Parquet takes texts and bytes in any order, whichever kind is 
   }
 });
 
+test('the longest text may stand anywhere in a list', () => {
+  const filter = Filter.build(['a']);
+  const text = 'x'.repeat(2 ** 29 - 24);
+  assert.deepEqual(filter.hasMany(['a', text, 'b']), [true, false, false]);
+  assert.deepEqual(filter.hasMany(new Set([text, 'a'])), [false, true]);
+});
+
+test('the class of errors stands whatever was frozen, and what messages cut ends with an ellipsis', () => {
+  const program = `
+    const { Filter, FormatError } = require('pg-bloom');
+    Object.freeze(Error.prototype);
+    try { Filter.parse('x'); } catch (error) { console.log(error instanceof FormatError, error.name, String(error)); }
+  `;
+  const printed = execFileSync(process.execPath, ['--eval', program], { cwd: new URL('..', import.meta.url), encoding: 'utf8' });
+  assert.match(printed, /^true FormatError FormatError: invalid bloom filter/);
+  const numerics = Filter.build(['1'], { kind: 'numeric' });
+  assert.throws(() => numerics.has(10n ** 131_072n), { name: 'RangeError', message: /"10{39}…" is out of range/ });
+});
+
 test('a text that is no number is not out of range', () => {
   const filter = Filter.build(['1'], { kind: 'numeric' });
   for (const text of ['2020-02-29', '1-', '--1', '1.2.3', '1e', 'e5', '.', '-', '+.e1', '1e5.', '1e5e5', '', 'x']) {
@@ -534,6 +564,10 @@ test('what an object says of itself does not change what it has', () => {
     const stored = Object.defineProperty(bytes.bytes(), 'length', { value: length });
     assert.ok(Filter.parse(stored).equals(bytes));
   }
+  const tagged = Object.defineProperty(new Uint8Array([1, 2, 3]), Symbol.toStringTag, { value: 'Other' });
+  assert.ok(bytes.has(tagged));
+  const lying = Object.defineProperty(new Int32Array([1, 2, 3]), Symbol.toStringTag, { value: 'Uint8Array' });
+  assert.throws(() => bytes.has(lying), TypeError);
   assert.throws(() => bytes.has({ constructor: { name: Symbol('name') } }), { name: 'TypeError', message: /^object cannot/ });
 
   let reads = 0;
