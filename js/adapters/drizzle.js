@@ -13,8 +13,12 @@ function fromDriver(value) {
   return Filter.parse(typeof value === 'string' ? value.replace(/^x/, '\\x') : value);
 }
 
-/** Names of types, with a schema, quotes or brackets, and nothing else. */
-const TYPE_NAME = /^(?:[a-z_][a-z0-9_]*|"[^"]+")(?:\.(?:[a-z_][a-z0-9_]*|"[^"]+"))?(?: [a-z ]+)?(?:\[\])*$/i;
+const NAME = '(?:[a-z_][a-z0-9_]*|"[^"]+")';
+/** Names of types, with a schema, quotes, lengths or brackets, and nothing else. */
+const TYPE_NAME = new RegExp(
+  `^${NAME}(?:\\.${NAME})?(?: precision| varying)?(?:\\(\\d+(?:, ?\\d+)?\\))?(?: with(?:out)? time zone)?(?:\\[\\])*$`,
+  'i',
+);
 
 /** Returns the type in SQL of a value, if the value tells it. */
 function typeOf(value) {
@@ -28,15 +32,39 @@ function typeOf(value) {
 export function mayContain(column, value, type = typeOf(value)) {
   if (!TYPE_NAME.test(type)) throw new RangeError(`"${type}" is no name of a type`);
   // node-postgres sends no types, and an element is of the kind of its type.
-  return sql`${column} @> ${sent(value)}::${sql.raw(type)}`;
+  return sql`${column} @> (${sent(value)})::${sql.raw(type)}`;
 }
 
-/** Returns what is sent for an element: through Drizzle, some values can't be sent as they are. */
+/** Returns what is sent for an element: through Drizzle, drivers can't send some values as they are. */
 function sent(value) {
   if (typeof value === 'bigint') return String(value);
-  if (value instanceof Date) return value.toISOString();
-  // Of a list that is no parameter, Drizzle makes several ones.
-  return Array.isArray(value) ? sql.param(value) : value;
+  if (value instanceof Date) return textOfDate(value);
+  return Array.isArray(value) ? textOfArray(value) : value;
+}
+
+/** Returns a Date as PostgreSQL writes it, which has no year 0 and no signs of years. */
+function textOfDate(date) {
+  const time = date.toISOString().slice(0, -'Z'.length);
+  const year = date.getUTCFullYear();
+  const dayAndTime = time.slice(time.indexOf('-', 1)).replace('T', ' ');
+  const written = String(year > 0 ? year : 1 - year).padStart(4, '0');
+  return `${written}${dayAndTime}+00${year > 0 ? '' : ' BC'}`;
+}
+
+/** Returns an array as PostgreSQL reads it. */
+function textOfArray(array) {
+  const members = array.map((member) => {
+    if (Array.isArray(member)) return textOfArray(member);
+    if (member === null || member === undefined) return 'NULL';
+    return `"${textOfMember(member).replace(/["\\]/g, '\\$&')}"`;
+  });
+  return `{${members.join(',')}}`;
+}
+
+function textOfMember(member) {
+  if (member instanceof Date) return textOfDate(member);
+  if (!(member instanceof Uint8Array)) return String(member);
+  return `\\x${Array.from(member, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
 
 export function bloomIndex(name, column, { operatorClass, ...options } = {}) {

@@ -1,12 +1,12 @@
 import { Filter } from 'pg-bloom';
-import { ARRAYS_AS_TEXT, OIDS_QUERY, TYPES_AS_TEXT, filtersOfArray, oidsOf, textsOfArray } from './shared.js';
+import { ARRAYS_AS_TEXT, NUMERICS, OIDS_QUERY, TYPES_AS_TEXT, filtersOfArray, oidsOf, textsOfArray } from './shared.js';
 
 /** Makes a client of node-postgres read filters, and instants with all their digits. */
 function setParsers(client, oids) {
   client.setTypeParser(oids.filter, 'text', (text) => Filter.parse(text));
   client.setTypeParser(oids.array, 'text', filtersOfArray);
   for (const oid of Object.values(TYPES_AS_TEXT)) client.setTypeParser(oid, 'text', (text) => text);
-  for (const oid of Object.values(ARRAYS_AS_TEXT)) client.setTypeParser(oid, 'text', textsOfArray);
+  for (const oid of [...Object.values(ARRAYS_AS_TEXT), NUMERICS]) client.setTypeParser(oid, 'text', textsOfArray);
 }
 
 async function fetchOids(client) {

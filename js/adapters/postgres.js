@@ -1,5 +1,6 @@
 import { Filter } from 'pg-bloom';
-import { ARRAYS_AS_TEXT, OIDS_QUERY, TYPES_AS_TEXT, filtersOfArray, oidsOf, textsOfArray } from './shared.js';
+import { ARRAYS_AS_TEXT, NUMERIC, NUMERICS, OIDS_QUERY, TYPES_AS_TEXT } from './shared.js';
+import { filtersOfArray, oidsOf, textsOfArray } from './shared.js';
 
 export async function register(sql) {
   if (typeof sql.options?.parsers !== 'object') {
@@ -18,6 +19,8 @@ export async function register(sql) {
     serializers[oid] = textOrSerialized(serializers[oid]);
   }
   for (const oid of Object.values(ARRAYS_AS_TEXT)) parsers[oid] = textsOfArray;
+  // A program that has its own numbers has them in arrays, too.
+  if (parsers[NUMERIC] === undefined) parsers[NUMERICS] = textsOfArray;
 }
 
 /**
@@ -28,9 +31,16 @@ function textOrSerialized(serialize = String) {
   return (value) => (typeof value === 'string' ? value : serialize(value));
 }
 
-/** Returns what is sent for a filter, which may be given as text, too. */
+/**
+ * Returns what is sent for a filter, which may be given as text, too. For a filter that is too large
+ * for a text, or a value that has none, it is the reason, which the server refuses and shows.
+ */
 function textOf(filter) {
-  return filter instanceof Filter ? filter.hex() : String(filter);
+  try {
+    return filter instanceof Filter ? filter.hex() : String(filter);
+  } catch (error) {
+    return error.message;
+  }
 }
 
 /** Returns what is sent for an array of filters, of any dimensions, which may be given as text, too. */

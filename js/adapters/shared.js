@@ -2,8 +2,11 @@ import { Filter } from 'pg-bloom';
 
 /** The types whose values drivers make a Date of, or an object: filters need all their digits. */
 export const TYPES_AS_TEXT = { date: 1082, timestamp: 1114, timestamptz: 1184, interval: 1186 };
-/** The types of arrays of these, and of numeric, whose members node-postgres makes floats of. */
-export const ARRAYS_AS_TEXT = { dates: 1182, timestamps: 1115, timestamptzs: 1185, intervals: 1187, numerics: 1231 };
+/** The types of arrays of these. */
+export const ARRAYS_AS_TEXT = { dates: 1182, timestamps: 1115, timestamptzs: 1185, intervals: 1187 };
+/** The types of numeric, and of its arrays, whose members drivers may make floats of. */
+export const NUMERIC = 1700;
+export const NUMERICS = 1231;
 
 /** Asks for the numbers of the type bloom and of its arrays, in the schema that has the extension. */
 export const OIDS_QUERY = `
@@ -16,7 +19,9 @@ export function oidsOf(rows) {
   if (rows.length === 0) {
     throw new Error('the database has no type bloom: run CREATE EXTENSION pg_bloom');
   }
-  const [filter, array] = rows[0].map(Number);
+  // A driver that transforms rows may have made an object of the array.
+  const [filter, array] = Object.values(rows[0]).map(Number);
+  if (!(filter > 0 && array > 0)) throw new Error('the numbers of the types are hidden by a transform of rows');
   return { filter, array };
 }
 
@@ -25,7 +30,7 @@ export function filtersOfArray(text) {
   return membersOfArray(text, (member) => Filter.parse(member));
 }
 
-/** Returns the members of an array, of a type in `ARRAYS_AS_TEXT`, as PostgreSQL writes them. */
+/** Returns the members of an array of instants or numerics as PostgreSQL writes them. */
 export function textsOfArray(text) {
   return membersOfArray(text, (member) => member);
 }

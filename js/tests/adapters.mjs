@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { and, desc, eq } from 'drizzle-orm';
+import { and, desc, eq, sql } from 'drizzle-orm';
 import { drizzle as drizzleOfPg } from 'drizzle-orm/node-postgres';
 import { date, integer, pgTable, text } from 'drizzle-orm/pg-core';
 import { drizzle as drizzleOfPostgres } from 'drizzle-orm/postgres-js';
@@ -134,6 +134,7 @@ async function postgresJsSendsWhatItReads() {
     for (let i = 0; i < 4; i++) {
       await assert.rejects(sql`SELECT ${'a'}::bloom[]`, { code: '22P02' });
       await assert.rejects(sql`SELECT ${{}}::bloom`, { code: '22P02' });
+      await assert.rejects(sql`SELECT ${Object.create(null)}::bloom`, { code: '22P02' });
     }
     assert.equal((await sql`SELECT 3 AS three`)[0].three, 3);
     await sql.end();
@@ -143,10 +144,12 @@ async function postgresJsSendsWhatItReads() {
 }
 
 async function postgresJsWithOtherNames() {
-  for (const transform of [postgres.camel, postgres.pascal, { column: (name) => `of_${name}` }]) {
+  const copied = { row: (row) => ({ ...row }) };
+  for (const transform of [postgres.camel, postgres.pascal, { column: (name) => `of_${name}` }, copied]) {
     const sql = connectionOfPostgres({ transform });
     await registerPostgres(sql);
-    const [[filter, filters]] = await sql`SELECT ${A}::bloom, ${[A, null]}::bloom[]`.values();
+    const [row] = await sql`SELECT ${A}::bloom, ${[A, null]}::bloom[]`.values();
+    const [filter, filters] = Object.values(row);
     assertFilters([filter, filters], [A, [A, null]]);
     await sql.begin((transaction) => assert.rejects(registerPostgres(transaction), TypeError));
     const reserved = await sql.reserve();
@@ -154,11 +157,32 @@ async function postgresJsWithOtherNames() {
     reserved.release();
     await sql.end();
   }
+  const hidden = connectionOfPostgres({ transform: { row: () => ({}) } });
+  await assert.rejects(registerPostgres(hidden), /hidden by a transform/);
+  await hidden.end();
+
+  const numbers = connectionOfPostgres({ types: { numeric: { to: 1700, from: [1700], serialize: String, parse: Number } } });
+  await registerPostgres(numbers);
+  assert.deepEqual((await numbers`SELECT 1.5 AS one, ARRAY[1.5, 2.5] AS list`)[0], { one: 1.5, list: [1.5, 2.5] });
+  await numbers.end();
 }
 
 const daily = pgTable('daily', { day: date().primaryKey(), urls: bloom().notNull() }, (table) => [
   bloomIndex('daily_urls', table.urls),
 ]);
+/** Arrays by their types in SQL, which are also the kinds of their filters. */
+const LISTS = {
+  'integer[]': [1, null, 3],
+  'text[]': ['a "quoted" \\ text', '', 'NULL', '{,}', null],
+  'boolean[]': [true, false],
+  'bytea[]': [new Uint8Array([1, 92, 34]), new Uint8Array(0)],
+  'numeric[]': ['1.5', '-2'],
+  'date[]': ['2026-02-28', 'infinity'],
+  'timestamp[]': ['2026-02-28 12:34:56.789012'],
+  'timestamptz[]': [new Date('2026-02-28T12:34:56.789Z'), '2026-02-28 12:34:56.789012+02'],
+  'uuid[]': [['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'], ['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12']],
+};
+
 const weekly = pgTable('weekly', { week: integer(), filters: bloom().array() });
 const visits = pgTable('visits', { url: text() }, (table) => [
   bloomIndex('visits_parts', table.url, { operatorClass: 'text_ngram_ops', fpr: '0.001' }),
@@ -184,6 +208,28 @@ async function drizzle(db) {
   assert.equal((await days(mayContain(daily.urls, [1, 2], 'bigint[]'), '2026-01-03')).length, 1);
   assert.equal((await days(mayContain(daily.urls, [2, 1], 'bigint[]'), '2026-01-03')).length, 0);
   assert.equal((await days(mayContain(daily.urls, date, 'timestamptz'), '2026-01-04')).length, 1);
+  for (const [type, list] of Object.entries(LISTS)) {
+    const filter = Filter.build([list], { kind: type });
+    await db.insert(daily).values([{ day: '2026-01-05', urls: filter }]);
+    assert.equal((await days(mayContain(daily.urls, list, type), '2026-01-05')).length, 1, type);
+    await db.delete(daily).where(eq(daily.day, '2026-01-05'));
+  }
+  for (const far of [new Date('-000044-03-15T12:00:00Z'), new Date('+012026-01-01T00:00:00.001Z')]) {
+    await db.insert(daily).values([{ day: '2026-01-05', urls: Filter.build([far]) }]);
+    assert.equal((await days(mayContain(daily.urls, far, 'timestamptz'), '2026-01-05')).length, 1, String(far));
+    await db.delete(daily).where(eq(daily.day, '2026-01-05'));
+  }
+  // The element is the value of the whole expression.
+  await db.insert(daily).values([{ day: '2026-01-05', urls: Filter.build([false]) }]);
+  const isFirst = sql`${daily.day} = '2026-01-01' and true`;
+  assert.equal((await days(mayContain(daily.urls, isFirst, 'boolean'), '2026-01-05')).length, 1);
+  assert.equal((await days(mayContain(daily.urls, sql`false or true`, 'boolean'), '2026-01-05')).length, 0);
+  for (const type of ['double precision', 'numeric(10, 2)', 'timestamp(3) with time zone', 'public."a b"[]', 'varchar(9)[]']) {
+    mayContain(daily.urls, 'a', type);
+  }
+  for (const type of ['boolean or true', 'boolean is not null or true', 'boolean order by day', 'text; drop table daily']) {
+    assert.throws(() => mayContain(daily.urls, false, type), RangeError, type);
+  }
   await db.insert(weekly).values([{ week: 1, filters: [A, B] }, { week: 2, filters: [A, null] }]);
   const weeks = await db.select().from(weekly).orderBy(weekly.week);
   assertFilters(weeks.map((row) => row.filters), [[A, B], [A, null]]);

@@ -273,6 +273,17 @@ test('a filter is pasted, dropped, and asked', options, () =>
     assert.match(await page.text('problem'), /2 filters/);
     assert.equal(await isHidden(page, 'found'), true);
 
+    // A part of a list of hashes may be a filter, too, of fewer elements.
+    const list = Filter.build(texts.slice(0, 30), { capacity: 100_000 }).hex();
+    const parts = new RegExp(`.{1,${(list.length >> 2) & ~15}}`, 'g');
+    const lines = list.match(parts);
+    assert.ok(Filter.parse(list.slice(0, 90 + 16 * 4)));
+    for (const broken of [lines.join('\n'), ` ${lines.join('.\n.')}\n(1 row)\n`, `${list.slice(0, 154)}\r\n${list.slice(154)}`]) {
+      await page.type('paste', broken);
+      assert.match(await page.text('problem'), /hexadecimal digits/, broken);
+      assert.equal(await isHidden(page, 'found'), true);
+    }
+
     for (const damaged of ['\\x01', filter.hex().replace('\\x01', '\\x07'), 'nothing']) {
       await page.type('paste', damaged);
       assert.match(await page.text('problem'), /invalid|version/, damaged);

@@ -77,3 +77,6 @@ Filter.parse(7);
 postgres().begin((transaction) => registerPostgres(transaction));
 // @ts-expect-error there is no default
 type Default = typeof import('pg-bloom').default;
+
+const typed = postgres() as postgres.Sql<{ bloom: Filter }>;
+export const sent = typed`SELECT ${filter}::bloom, ${[filter]}::bloom[]`;
