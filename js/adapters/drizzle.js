@@ -53,7 +53,7 @@ function textOfDate(date) {
 
 /** Returns an array as PostgreSQL reads it. */
 function textOfArray(array) {
-  const members = array.map((member) => {
+  const members = Array.from(array, (member) => {
     if (Array.isArray(member)) return textOfArray(member);
     if (member === null || member === undefined) return 'NULL';
     return `"${textOfMember(member).replace(/["\\]/g, '\\$&')}"`;
@@ -61,10 +61,26 @@ function textOfArray(array) {
   return `{${members.join(',')}}`;
 }
 
+/**
+ * Returns a member of an array as PostgreSQL reads it. Throws a TypeError for objects that have no
+ * text of their own, such as expressions and columns: their text would be taken for an element.
+ */
 function textOfMember(member) {
   if (member instanceof Date) return textOfDate(member);
-  if (!(member instanceof Uint8Array)) return String(member);
-  return `\\x${Array.from(member, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  const bytes = bytesOf(member);
+  if (bytes) return `\\x${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  const text = String(member);
+  if (typeof member === 'object' && text.startsWith('[object ')) {
+    throw new TypeError('the members of an array must be values, not expressions or other objects');
+  }
+  return text;
+}
+
+/** Returns the bytes of a view or a buffer; undefined for other values. */
+function bytesOf(value) {
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (!ArrayBuffer.isView(value)) return undefined;
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
 export function bloomIndex(name, column, { operatorClass, ...options } = {}) {

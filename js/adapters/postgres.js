@@ -12,8 +12,8 @@ export async function register(sql) {
   parsers[oids.filter] = (text) => Filter.parse(text);
   parsers[oids.array] = filtersOfArray;
   // A serializer that throws would leave the connection of postgres.js unusable.
-  serializers[oids.filter] = textOf;
-  serializers[oids.array] = arrayText;
+  serializers[oids.filter] = textOrReason(textOf);
+  serializers[oids.array] = textOrReason(arrayText);
   for (const oid of Object.values(TYPES_AS_TEXT)) {
     parsers[oid] = (text) => text;
     serializers[oid] = textOrSerialized(serializers[oid]);
@@ -32,15 +32,22 @@ function textOrSerialized(serialize = String) {
 }
 
 /**
- * Returns what is sent for a filter, which may be given as text, too. For a filter that is too large
- * for a text, or a value that has none, it is the reason, which the server refuses and shows.
+ * Returns a serializer that never throws: for what is too large for a text, or has none, it returns
+ * the reason, which the server refuses and shows.
  */
+function textOrReason(serialize) {
+  return (value) => {
+    try {
+      return serialize(value);
+    } catch (error) {
+      return `no text: ${error?.message}`;
+    }
+  };
+}
+
+/** Returns what is sent for a filter, which may be given as text, too. */
 function textOf(filter) {
-  try {
-    return filter instanceof Filter ? filter.hex() : String(filter);
-  } catch (error) {
-    return error.message;
-  }
+  return filter instanceof Filter ? filter.hex() : String(filter);
 }
 
 /** Returns what is sent for an array of filters, of any dimensions, which may be given as text, too. */

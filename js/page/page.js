@@ -329,8 +329,8 @@
 
   /** Returns the only filter in a text that psql or COPY wrote, which may have headings. Fails if there are several. */
   function filterOfText(text) {
-    // With a line of further digits, which is refused: a part may be a filter of fewer elements.
-    const found = text.match(/\\x[0-9a-fA-F]+(\W*\n\W*[0-9a-fA-F]+\W*(\n|$))?/g) ?? [];
+    // With further digits, which are refused: a part may be a filter of fewer elements.
+    const found = text.match(/\\x[0-9a-fA-F]+((?:[\s.…]+|[^\n]*\n[^\w\n]*)[0-9a-fA-F]{8,})?/g) ?? [];
     if (found.length > 1) throw new RangeError(`there are ${found.length} filters in it: give only one`);
     return Filter.parse(found[0] ?? text);
   }

@@ -135,6 +135,11 @@ async function postgresJsSendsWhatItReads() {
       await assert.rejects(sql`SELECT ${'a'}::bloom[]`, { code: '22P02' });
       await assert.rejects(sql`SELECT ${{}}::bloom`, { code: '22P02' });
       await assert.rejects(sql`SELECT ${Object.create(null)}::bloom`, { code: '22P02' });
+      // As an array of filters that is longer than any text.
+      const without = { toString() { throw new RangeError('Invalid string length'); } };
+      const others = [sql`SELECT 1 AS one`, sql`SELECT ${[without]}::bloom[]`, sql`SELECT 2 AS two`];
+      const [one, many, two] = await Promise.allSettled(others);
+      assert.deepEqual([one.value[0].one, many.reason.code, two.value[0].two], [1, '22P02', 2]);
     }
     assert.equal((await sql`SELECT 3 AS three`)[0].three, 3);
     await sql.end();
@@ -213,6 +218,13 @@ async function drizzle(db) {
     await db.insert(daily).values([{ day: '2026-01-05', urls: filter }]);
     assert.equal((await days(mayContain(daily.urls, list, type), '2026-01-05')).length, 1, type);
     await db.delete(daily).where(eq(daily.day, '2026-01-05'));
+  }
+  const views = [new DataView(Uint8Array.of(1, 2, 3).buffer, 1), new Uint8ClampedArray([4]), Uint8Array.of(5).buffer];
+  const bytes = [[2, 3], [4], [5]].map((members) => Uint8Array.from(members));
+  await db.insert(daily).values([{ day: '2026-01-06', urls: Filter.build([bytes]) }]);
+  assert.equal((await days(mayContain(daily.urls, views, 'bytea[]'), '2026-01-06')).length, 1);
+  for (const member of [sql`'a'`, {}]) {
+    assert.throws(() => mayContain(daily.urls, [member], 'text[]'), TypeError);
   }
   for (const far of [new Date('-000044-03-15T12:00:00Z'), new Date('+012026-01-01T00:00:00.001Z')]) {
     await db.insert(daily).values([{ day: '2026-01-05', urls: Filter.build([far]) }]);

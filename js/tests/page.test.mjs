@@ -254,6 +254,7 @@ test('a filter is pasted, dropped, and asked', options, () =>
     const instants = Filter.build(['2026-02-28T12:00:00.123456Z'], { kind: 'timestamptz' });
     const hex = instants.hex();
     const written = [`${hex}\n`, `\\${hex}\n`, `\ufeff\r\n  ${hex} \r\n\r\n`, ` bloom_agg \n-----------\n ${hex}\n(1 row)\n\n`];
+    written.push(`${hex}\n1000\n`, `1|${hex}\n2|\n`, `${hex} | 123456789\nAdd\n`);
     const utf16 = new Uint16Array([...`\ufeff${hex}`].map((character) => character.charCodeAt(0)));
     const contents = [...written, instants.bytes(), new Uint8Array(utf16.buffer)];
     await page.value(DEFINE_DROP);
@@ -278,7 +279,8 @@ test('a filter is pasted, dropped, and asked', options, () =>
     const parts = new RegExp(`.{1,${(list.length >> 2) & ~15}}`, 'g');
     const lines = list.match(parts);
     assert.ok(Filter.parse(list.slice(0, 90 + 16 * 4)));
-    for (const broken of [lines.join('\n'), ` ${lines.join('.\n.')}\n(1 row)\n`, `${list.slice(0, 154)}\r\n${list.slice(154)}`]) {
+    for (const broken of [lines.join('\n'), ` ${lines.join('.\n.')}\n(1 row)\n`, `${list.slice(0, 154)}\r\n${list.slice(154)}`,
+      ` ${list.slice(0, 154)}.| 5\n.${list.slice(154)} |\n`, `${list.slice(0, 154)} ${list.slice(154)}`]) {
       await page.type('paste', broken);
       assert.match(await page.text('problem'), /hexadecimal digits/, broken);
       assert.equal(await isHidden(page, 'found'), true);
