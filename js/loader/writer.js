@@ -186,7 +186,10 @@ export class Writer {
     this.finishRun(NUMBERS, count, 8 * (start + count), value);
   }
 
-  /** Writes a run of bigints of 64 bits, up to something else in the list. */
+  /**
+   * Writes a run of bigints of 64 bits, up to something else in the list. One function for these and
+   * for numbers would be slower: engines compile a loop for the types that it meets.
+   */
   writeIntegers(list) {
     this.reserve(RUN_HEADER + 8 * LONGEST_RUN);
     const { integers, next: first } = this;

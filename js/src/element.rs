@@ -76,26 +76,31 @@ pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<
         return scalar(value, kind);
     };
 
-    let is_of_arrays = kind.tag == Tag::Array;
-    let member_kind = match kind_of_members(kind.name) {
-        // Members of a kind without values, such as inet, are refused as elements of another kind.
-        Some(name) if is_of_arrays => kind_by_name(name).map_or(Kind::NONE, Kind::unnamed),
-        _ if is_of_arrays || kind.is_none() => Kind::NONE,
-        // The filter refuses any array, whatever its members are. With this kind they are of their
-        // own kinds, since no text or number is converted to it.
-        _ => Kind::unnamed(Tag::Boolean),
-    };
+    let member_kind = kind_for_members(kind);
     let mut elements = List::with_capacity(members.len());
     for member in members {
         elements.push(scalar(member, member_kind)?);
     }
     let array = Array::new(lengths.clone().into(), elements.into())?;
-    let array = if is_of_arrays && !member_kind.is_none() {
-        array.or_of_kind(member_kind)
-    } else {
-        array
-    };
+    // An array of NULLs is of the kind that the filter's arrays have.
+    let tells_kind = kind.tag == Tag::Array && !member_kind.is_none();
+    let array = if tells_kind { array.or_of_kind(member_kind) } else { array };
     Ok(Some(array.into()))
+}
+
+/// Returns the kind by which the members of an array become elements, given the filter's kind.
+fn kind_for_members(kind: Kind<'_>) -> Kind<'static> {
+    if kind.is_none() {
+        return Kind::NONE;
+    }
+    if kind.tag != Tag::Array {
+        // The filter refuses any array, whatever its members are. With this kind they are of their
+        // own kinds, since no text or number is converted to it.
+        return Kind::unnamed(Tag::Boolean);
+    }
+    // Members of a kind without values, such as inet, are refused as elements of another kind.
+    let tag = kind_of_members(kind.name).and_then(|name| kind_by_name(name).ok());
+    tag.map_or(Kind::NONE, Kind::unnamed)
 }
 
 /// Returns the element that a value, which is not an array, stands for in a filter of this kind;
